@@ -1,0 +1,3 @@
+from gpufair.cli import main
+
+main()

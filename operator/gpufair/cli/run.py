@@ -1,0 +1,58 @@
+"""The command `run`: the operator itself."""
+
+import asyncio
+import logging
+from dataclasses import replace
+
+import click
+
+from gpufair.cli import options
+from gpufair.errors import GpufairError
+from gpufair.settings import Settings
+
+
+@click.command()
+@options.kubeconfig
+@click.option("--lease-namespace", help="Namespace of the Lease; default: our own, or `default`.")
+@click.option("--health", default="", metavar="HOST:PORT", help="Serve /healthz and /readyz there.")
+@click.option("-v", "--verbose", is_flag=True, help="Log more.")
+def run(
+    kubeconfig: str | None,
+    context: str | None,
+    lease_namespace: str | None,
+    health: str,
+    verbose: bool,
+) -> None:
+    """Run the operator until it is stopped.
+
+    Several may run: the holder of the Lease writes, the others stand by.
+    """
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    logging.getLogger("kopf").setLevel(logging.INFO if verbose else logging.WARNING)
+    settings = Settings(kubeconfig=kubeconfig, context=context, health=health)
+    if lease_namespace:
+        settings = replace(settings, lease_namespace=lease_namespace)
+    try:
+        asyncio.run(_main(settings))
+    except* GpufairError as group:
+        raise group.exceptions[0] from None
+
+
+async def _main(settings: Settings) -> None:
+    import kopf
+
+    from gpufair import handlers  # registers the handlers
+    from gpufair.cluster.client import Client
+    from gpufair.loops.runtime import Runtime
+
+    del handlers
+    async with Client.auto(settings.kubeconfig, settings.context) as client:
+        await client.server_version()
+        runtime = Runtime(client, settings)
+        async with asyncio.TaskGroup() as group:
+            loops = group.create_task(runtime.run())
+            await kopf.operator(clusterwide=True, standalone=True, memo=kopf.Memo(runtime=runtime))
+            loops.cancel()  # Kopf has had its signal to stop

@@ -1,0 +1,66 @@
+"""Kopf's part: it watches the policies and hands them to the runtime, no more.
+
+`on.event` only: Kopf's diff base would copy a policy into an annotation, and a policy of a
+thousand tenants does not fit there. `kopf run -m gpufair.handlers` works as `gpufair run` does.
+"""
+
+import asyncio
+import logging
+from typing import Any
+
+import kopf
+
+from gpufair.api.policy import GROUP, VERSION
+from gpufair.cluster.client import Client
+from gpufair.handlers.login import connection_info
+from gpufair.loops.runtime import Runtime
+from gpufair.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@kopf.on.startup()
+async def configure(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> None:
+    """Keep Kopf's hands off the objects, and start the runtime unless somebody runs it already."""
+    settings.posting.enabled = False
+    settings.watching.server_timeout = 300
+    settings.watching.client_timeout = 360
+    settings.peering.standalone = True
+    if getattr(memo, "runtime", None) is None:
+        memo.client = await Client.auto().__aenter__()
+        memo.runtime = Runtime(memo.client, Settings())
+        memo.task = asyncio.create_task(memo.runtime.run())
+        memo.task.add_done_callback(_ended)
+
+
+@kopf.on.cleanup()
+async def stop(memo: Any, **_: Any) -> None:
+    """Stop what `configure` started."""
+    task = getattr(memo, "task", None)
+    if task is not None:
+        task.cancel()
+        await asyncio.wait([task])
+        await memo.client.__aexit__(None, None, None)
+
+
+@kopf.on.login()
+async def login(memo: Any, **_: Any) -> kopf.ConnectionInfo:
+    """Use the connection that the runtime uses."""
+    return await connection_info(memo.runtime.client)
+
+
+@kopf.on.event(GROUP, VERSION, "gpuschedulingpolicies")
+async def policy_event(event: Any, memo: Any, **_: Any) -> None:
+    """Hand a policy over."""
+    raw = dict(event["object"])
+    if event["type"] == "DELETED":
+        memo.runtime.policy_gone(raw)
+    else:
+        memo.runtime.policy_seen(raw)
+
+
+def _ended(task: "asyncio.Task[None]") -> None:
+    # An operator without its loops must not look alive.
+    if not task.cancelled() and task.exception() is not None:
+        log.critical("The operator's loops have failed.", exc_info=task.exception())
+        asyncio.get_running_loop().stop()
