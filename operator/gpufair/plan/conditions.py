@@ -22,6 +22,8 @@ class Condition:
     status: str
     reason: str
     message: str
+    generation: int | None = None
+    """The generation that it speaks of, where that is not the present one."""
 
 
 def valid(problems: Sequence[Problem]) -> Condition:
@@ -61,9 +63,11 @@ def within_capacity(warnings: Sequence[Problem]) -> Condition:
 
 def fair_sharing(queues: Sequence[Mapping[str, Any]]) -> Condition:
     """Whether Kueue shares fairly; it says so in the status of every ClusterQueue."""
-    if not queues:
-        return Condition("FairSharingActive", UNKNOWN, "NoQueues", "No ClusterQueue reports yet.")
-    if all("fairSharing" in (queue.get("status") or {}) for queue in queues):
+    seen = [queue for queue in queues if condition_of(queue, "Active").get("status") == TRUE]
+    if not seen:
+        message = "No ClusterQueue is active yet."
+        return Condition("FairSharingActive", UNKNOWN, "NoActiveQueue", message)
+    if all("fairSharing" in queue["status"] for queue in seen):
         return Condition("FairSharingActive", TRUE, "Enabled", "Kueue shares by weight.")
     return Condition(
         "FairSharingActive",
@@ -121,7 +125,7 @@ def stamped(
                 "reason": condition.reason,
                 "message": condition.message,
                 "lastTransitionTime": old.get("lastTransitionTime", at) if kept else at,
-                "observedGeneration": generation,
+                "observedGeneration": condition.generation or generation,
             }
         )
     return stored

@@ -162,30 +162,32 @@ class _Comparison:
                     self.add(prefix + name, UNDESIRED, _MISSING, _child(live, name))
 
     def _dict(self, desired: Node, live: Any, owned: Node | None, path: str, key: str) -> None:
-        if owned is None:
-            reason = NOT_OWNED if _same(desired, live, path, key) else VALUE
-            self.add(path, reason, desired, live)
-        elif not _has_children(owned):
+        if owned is not None and not _has_children(owned):
             self._whole(desired, live, path, key)
         elif not isinstance(live, dict):
             self.add(path, VALUE, desired, live)
+        elif owned is None and not desired:
+            self.add(path, NOT_OWNED if live == {} else VALUE, desired, live)
         else:
+            nodes = owned or {}
             quantities = key in _QUANTITY_MAPS
             for name, value in desired.items():
                 self.field(
                     value,
                     live.get(name, _MISSING),
-                    owned.get("f:" + name),
+                    nodes.get("f:" + name),
                     f"{path}.{name}",
                     "nominalQuota" if quantities else name,
                 )
-            self.undesired(owned, desired, live, path + ".")
+            self.undesired(nodes, desired, live, path + ".")
 
     def _list(self, desired: list[Any], live: Any, owned: Node | None, path: str) -> None:
         if owned is None:
-            if desired or not _is_empty(live):
-                reason = NOT_OWNED if _same(desired, live, path, "") else VALUE
-                self.add(path, reason, desired, live)
+            if live is _MISSING or _same(desired, live, path, ""):
+                if desired:
+                    self.add(path, VALUE if live is _MISSING else NOT_OWNED, desired, live)
+            else:
+                self.found.extend(_inside(desired, live, path, ""))
             return
         keyed = {name[2:]: node for name, node in owned.items() if name[:2] == "k:"}
         values = {name[2:] for name in owned if name[:2] == "v:"}
@@ -246,9 +248,9 @@ class _Comparison:
 def _same(desired: Any, live: Any, path: str, key: str) -> bool:
     """Equality of whole values, with quantities by value and the server's own defaults allowed."""
     if isinstance(desired, dict):
-        return isinstance(live, dict) and _same_dict(desired, live, path, key)
+        return desired == live or (isinstance(live, dict) and _same_dict(desired, live, path, key))
     if isinstance(desired, list):
-        return (
+        return desired == live or (
             isinstance(live, list)
             and len(desired) == len(live)
             and all(
@@ -334,6 +336,9 @@ def _parsed(text: str) -> Any:
 
 
 def _scalar_text(value: Any) -> str:
+    """An identity for a key or a member of a set, the same for what both sides wrote."""
+    if isinstance(value, str):
+        return f'"{value}"'
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
@@ -358,4 +363,11 @@ def _with_defaulted_key(
 
 def _item_path(path: str, names: tuple[str, ...], identity: tuple[str, ...]) -> str:
     pairs = zip(names, identity, strict=False)
-    return path + "[" + ",".join(f"{name}={value.strip(chr(34))}" for name, value in pairs) + "]"
+    return (
+        path
+        + "["
+        + ",".join(
+            f"{name}={value[1:-1] if value[:1] == chr(34) else value}" for name, value in pairs
+        )
+        + "]"
+    )

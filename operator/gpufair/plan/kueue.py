@@ -46,7 +46,7 @@ class KueuePlan:
         yield from (self._topology(f) for f in spec.flavors if f.topology_levels)
         yield from (self._flavor(f) for f in spec.flavors)
         if self._layout.shared is not None:
-            yield self._flavor(Flavor(name=self._layout.shared.flavors[0]))
+            yield self._flavor(Flavor.model_construct(name=self._layout.shared.flavors[0]))
         yield self._cohort(Cohort(name=self._name), parent="")
         yield from (self._cohort(c, parent=c.parent or self._name) for c in spec.cohorts)
         yield from (self._workload_priority_class(t) for t in spec.tiers)
@@ -74,7 +74,7 @@ class KueuePlan:
             cohort.name,
             parent=parent,
             weight=weight(cohort.weight),
-            groups=resource_groups(cohort.quota, bare),
+            groups=resource_groups(cohort.quota, bare, open_rest=True),
         )
 
     def _workload_priority_class(self, tier: Tier) -> Desired:
@@ -161,10 +161,14 @@ def _namespace_selector(tenant: Tenant) -> dict[str, Any]:
 
 
 def _stated(model: Any) -> dict[str, Any]:
-    """What was stated of a part that is passed through as it is."""
+    """What a part that is passed through says beyond its defaults.
+
+    Defaults are left out: the API server fills them into a policy, and Kueue refuses some of them
+    (an empty value of a toleration that has the operator Exists).
+    """
     if model is None:
         return {}
-    dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True, exclude_unset=True)
+    dumped: dict[str, Any] = model.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
     return dumped
 
 

@@ -14,7 +14,6 @@ from gpufair.api.kinds import (
     WORKLOAD_PRIORITY_CLASS,
     Resource,
 )
-from gpufair.plan.templates import parse
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGER = "gpufair"
@@ -51,6 +50,8 @@ class Desired:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
+        from gpufair.plan.templates import parse  # jinja2 is slow to import
+
         return parse(self.text)
 
     def __str__(self) -> str:

@@ -37,13 +37,14 @@ def owner_of(live: Mapping[str, Any], policy: str) -> Owner:
     """Whose the live object is, as seen by `policy`.
 
     Our labels can be lost to somebody's edit; what we applied stays on record in managedFields.
+    What another policy has cannot be adopted: both would take it from each other for ever.
     """
     labelled = policy_of(live)
-    if labelled == policy:
-        return Owner.OURS
+    if labelled:
+        return Owner.OURS if labelled == policy else Owner.FOREIGN
     if (live["metadata"].get("annotations") or {}).get(ADOPT_ANNOTATION) == "true":
         return Owner.ADOPTABLE
-    if not labelled and _applied_by_us(live):
+    if _applied_by_us(live):
         return Owner.OURS
     return Owner.FOREIGN
 

@@ -4,7 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpufair.api.checks.context import Context
+from gpufair.api.checks.quota import nominal_above_capacity
 from gpufair.api.policy import Engine, Policy, PolicySpec
+from gpufair.api.problems import Problem
 from gpufair.plan.kueue import KueuePlan
 from gpufair.plan.objects import Desired
 from gpufair.plan.renderer import Renderer
@@ -24,6 +27,8 @@ class Plan:
     spec: PolicySpec
     collisions: Sequence[str] = ()
     """Namespaces that a second tenant claims, one clause each."""
+    over_capacity: Sequence[Problem] = ()
+    """Where the nominal quotas of this moment exceed the stated capacity."""
     active_windows: Sequence[str] = ()
     next_transition: datetime | None = None
 
@@ -44,9 +49,10 @@ def plan(policy: Policy, facts: Facts, now: datetime, renderer: Renderer | None 
         upcoming = windows.next_transition(spec.windows, now)
         spec, names = effective(spec, active), tuple(w.name for w in active)
     if spec.engine is not Engine.KUEUE:
-        return Plan([], spec, (), names, upcoming)
+        return Plan([], spec, active_windows=names, next_transition=upcoming)
     renderer = renderer or Renderer()
     kueue = KueuePlan(policy.name, spec, facts, renderer)
     objects = list(kueue.objects())
     renderer.forget_unused()
-    return Plan(objects, spec, kueue.collisions, names, upcoming)
+    over = nominal_above_capacity(Context(policy.model_copy(update={"spec": spec})))
+    return Plan(objects, spec, kueue.collisions, list(over), names, upcoming)

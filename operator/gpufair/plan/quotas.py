@@ -45,8 +45,7 @@ def layout(policy: str, flavors: Sequence[Flavor]) -> Layout:
     grouped: dict[tuple[str, ...], list[Flavor]] = {}
     for flavor in flavors:
         grouped.setdefault(tuple(flavor.resources), []).append(flavor)
-    riding = [key for key, members in grouped.items() if members[0].other_resources]
-    inline = len(riding) <= 1
+    inline = len(grouped) == 1
     groups = tuple(
         Group(
             key,
@@ -55,9 +54,9 @@ def layout(policy: str, flavors: Sequence[Flavor]) -> Layout:
         )
         for key, members in grouped.items()
     )
-    if inline:
-        return Layout(groups)
     names = dict.fromkeys(name for flavor in flavors for name in flavor.other_resources)
+    if inline or not names:
+        return Layout(groups)
     return Layout(groups, Group((), (other_flavor(policy),), tuple(names)))
 
 
@@ -66,22 +65,28 @@ def other_flavor(policy: str) -> str:
     return f"{policy}-other"
 
 
-def resource_groups(quotas: Iterable[Quota], layout: Layout) -> list[dict[str, Any]]:
-    """Return the ClusterQueue's resource groups: those flavors that it has quota of."""
+def resource_groups(
+    quotas: Iterable[Quota], layout: Layout, *, open_rest: bool = False
+) -> list[dict[str, Any]]:
+    """Return the resource groups of an owner: those flavors that it has quota of.
+
+    Resources of such a flavor that it has no quota of get none, and may not be borrowed either
+    unless `open_rest`: a cohort must not bar its tenants from what it has no part in itself.
+    """
     by_key = {(q.flavor, q.resource): q for q in quotas}
     owned = {flavor for flavor, _ in by_key}
     groups = [
-        _group(group, [name for name in group.flavors if name in owned], by_key)
+        _group(group, [name for name in group.flavors if name in owned], by_key, open_rest)
         for group in layout.groups
         if owned.intersection(group.flavors)
     ]
     if groups and layout.shared is not None:
-        groups.append(_group(layout.shared, list(layout.shared.flavors), {}))
+        groups.append(_group(layout.shared, list(layout.shared.flavors), {}, open_rest))
     return groups
 
 
 def _group(
-    group: Group, flavors: list[str], quotas: dict[tuple[str, str], Quota]
+    group: Group, flavors: list[str], quotas: dict[tuple[str, str], Quota], open_rest: bool
 ) -> dict[str, Any]:
     single = len(group.resources) == 1
     return {
@@ -95,6 +100,7 @@ def _group(
                             name,
                             quotas.get((flavor, name))
                             or (quotas.get((flavor, "")) if single else None),
+                            open_rest,
                         )
                         for name in group.resources
                     ),
@@ -106,9 +112,10 @@ def _group(
     }
 
 
-def _limits(name: str, quota: Quota | None) -> dict[str, Any]:
+def _limits(name: str, quota: Quota | None, open_rest: bool) -> dict[str, Any]:
     if quota is None:  # a resource of the flavor that the owner has no part in
-        return {"name": name, "nominal": "0", "borrowing": "0", "lending": None}
+        borrowing = None if open_rest else "0"
+        return {"name": name, "nominal": "0", "borrowing": borrowing, "lending": None}
     return {
         "name": name,
         "nominal": canonical(quota.nominal),

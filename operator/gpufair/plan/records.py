@@ -1,5 +1,6 @@
 """Slim records of Kueue Workloads: what plan and status need of them, and no more."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -85,16 +86,34 @@ _STATES = (
 def _requests(spec: Mapping[str, Any]) -> tuple[tuple[str, Fraction], ...]:
     totals: dict[str, Fraction] = {}
     for pod_set in spec.get("podSets") or ():
-        count = pod_set.get("count", 1)
-        containers = ((pod_set.get("template") or {}).get("spec") or {}).get("containers") or ()
-        for container in containers:
-            resources = container.get("resources") or {}
-            asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
-            for name, quantity in asked.items():
-                if name not in _COMMON:
-                    units = count * Fraction(parse_quantity(quantity))
-                    totals[name] = totals.get(name, Fraction(0)) + units
+        pod = (pod_set.get("template") or {}).get("spec") or {}
+        for name, units in _of_pod(pod).items():
+            totals[name] = totals.get(name, Fraction(0)) + pod_set.get("count", 1) * units
     return tuple(sorted(totals.items()))
+
+
+def _of_pod(pod: Mapping[str, Any]) -> dict[str, Fraction]:
+    """What a pod needs at its peak: its containers, or an init container beside what stays.
+
+    Source: https://kubernetes.io/docs/concepts/workloads/pods/init-containers/
+    """
+    lasting: defaultdict[str, Fraction] = defaultdict(Fraction)
+    peak: defaultdict[str, Fraction] = defaultdict(Fraction)
+    for container in pod.get("initContainers") or ():
+        stays = container.get("restartPolicy") == "Always"
+        for name, units in _of_container(container).items():
+            peak[name] = max(peak[name], lasting[name] + units)
+            lasting[name] += units if stays else 0
+    for container in pod.get("containers") or ():
+        for name, units in _of_container(container).items():
+            lasting[name] += units
+    return {name: max(units, peak[name]) for name, units in lasting.items()}
+
+
+def _of_container(container: Mapping[str, Any]) -> dict[str, Fraction]:
+    resources = container.get("resources") or {}
+    asked = (resources.get("limits") or {}) | (resources.get("requests") or {})
+    return {name: parse_quantity(text) for name, text in asked.items() if name not in _COMMON}
 
 
 def usage(workloads: Iterable[WorkloadRecord]) -> Usage:
@@ -121,4 +140,4 @@ def queue_of(record: WorkloadRecord, live: Live) -> str:
     if record.cluster_queue:
         return record.cluster_queue
     queue = live.get((LOCAL_QUEUE, record.namespace, record.queue))
-    return str(queue["spec"].get("clusterQueue", "")) if queue else ""
+    return str((queue.get("spec") or {}).get("clusterQueue", "")) if queue else ""

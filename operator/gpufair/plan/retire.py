@@ -58,17 +58,30 @@ def retire(keys: Iterable[Key], live: Live, usage: Usage, *, evict: bool = False
             stops.append((key, stop))
             continue
         reason = _BLOCKERS[key[0]](key, live, usage)
-        if reason:
-            waits.append(f"{key[0].kind} {key[2]}: {reason}")
-        elif "deletionTimestamp" not in live[key]["metadata"]:
+        if not reason and "deletionTimestamp" not in live[key]["metadata"]:
             deletes.append(key)
         else:
-            waits.append(f"{key[0].kind} {key[2]}: being deleted")
+            waits.append(f"{_title(key)}: {reason or 'being deleted'}")
     return Retirement(stops, deletes, waits)
 
 
+def _title(key: Key) -> str:
+    kind, namespace, name = key
+    return f"{kind.kind} {namespace}/{name}" if namespace else f"{kind.kind} {name}"
+
+
 def _stop_policy(live: Mapping[str, Any]) -> str:
-    return str(live["spec"].get("stopPolicy", "None"))
+    return str(_spec(live).get("stopPolicy", "None"))
+
+
+def _spec(live: Mapping[str, Any]) -> Mapping[str, Any]:
+    # Objects of others are looked at too, and some kinds need no spec.
+    return live.get("spec") or {}
+
+
+def _some(count: int, one: str, many: str) -> str:
+    """The clause for a number of things; empty for none."""
+    return f"{count} {one if count == 1 else many}" if count else ""
 
 
 def _local_queue(key: Key, live: Live, usage: Usage) -> str:
@@ -83,36 +96,35 @@ def _cluster_queue(key: Key, live: Live, usage: Usage) -> str:
     if held:
         return _holding(held)
     left = sum(1 for k, q in live.items() if k[0] is LOCAL_QUEUE and _names(q, key[2]))
-    return f"{left} LocalQueues left" if left else ""
+    return _some(left, "LocalQueue left", "LocalQueues left")
 
 
 def _names(queue: Mapping[str, Any], cluster_queue: str) -> bool:
-    return bool(queue["spec"].get("clusterQueue") == cluster_queue)
+    return bool(_spec(queue).get("clusterQueue") == cluster_queue)
 
 
 def _holding(count: int) -> str:
-    if not count:
-        return ""
-    return f"{count} workload{'s hold' if count > 1 else ' holds'} quota"
+    return _some(count, "workload holds quota", "workloads hold quota")
 
 
 def _cohort(key: Key, live: Live, _usage: Usage) -> str:
     members = sum(
         1
         for (kind, _, _), there in live.items()
-        if (kind is CLUSTER_QUEUE and there["spec"].get("cohortName") == key[2])
-        or (kind is COHORT and there["spec"].get("parentName") == key[2])
+        if (kind is CLUSTER_QUEUE and _spec(there).get("cohortName") == key[2])
+        or (kind is COHORT and _spec(there).get("parentName") == key[2])
     )
-    return f"{members} queues or cohorts below it" if members else ""
+    return _some(members, "queue or cohort below it", "queues or cohorts below it")
 
 
 def _flavor(key: Key, live: Live, _usage: Usage) -> str:
-    users = sum(1 for k, q in live.items() if k[0] is CLUSTER_QUEUE and key[2] in _flavors(q))
-    return f"{users} ClusterQueues use it" if users else ""
+    owners = (there for (kind, _, _), there in live.items() if kind in (CLUSTER_QUEUE, COHORT))
+    users = sum(1 for there in owners if key[2] in _flavors(there))
+    return _some(users, "queue or cohort uses it", "queues or cohorts use it")
 
 
-def _flavors(queue: Mapping[str, Any]) -> set[str]:
-    groups = queue["spec"].get("resourceGroups") or ()
+def _flavors(owner: Mapping[str, Any]) -> set[str]:
+    groups = _spec(owner).get("resourceGroups") or ()
     return {flavor["name"] for group in groups for flavor in group["flavors"]}
 
 
@@ -120,9 +132,9 @@ def _topology(key: Key, live: Live, _usage: Usage) -> str:
     users = sum(
         1
         for (kind, _, _), there in live.items()
-        if kind is RESOURCE_FLAVOR and (there.get("spec") or {}).get("topologyName") == key[2]
+        if kind is RESOURCE_FLAVOR and _spec(there).get("topologyName") == key[2]
     )
-    return f"{users} ResourceFlavors use it" if users else ""
+    return _some(users, "ResourceFlavor uses it", "ResourceFlavors use it")
 
 
 def _workload_class(key: Key, _live: Live, usage: Usage) -> str:

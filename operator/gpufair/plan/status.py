@@ -89,8 +89,10 @@ def figures(
         asked = waiting.get(queue_of(record, live))
         if asked is None or record.state is State.FINISHED:
             continue
+        if record.state is State.PENDING and not record.active:
+            continue  # deactivated: it waits for nothing
         tiers.add(record)
-        if record.state is State.PENDING and record.active:
+        if record.state is State.PENDING:
             _add(asked, ((name, n) for name, n in record.requests if name in resources))
     tenants = [
         _tenant(t, live.get((CLUSTER_QUEUE, "", t.name)) or {}, waiting[t.name], spec.flavors)
@@ -100,24 +102,27 @@ def figures(
 
 
 def capacity(spec: PolicySpec) -> dict[str, Fraction]:
-    """Units by resource of all flavors as stated; where none is, the sum of nominal quotas."""
-    stated: dict[str, Fraction] = {}
+    """Units by resource, over all flavors; where one states none, the sum of nominal quotas."""
+    promised: dict[tuple[str, str], Fraction] = {}
+    owners: list[Cohort | Tenant] = [*spec.cohorts, *spec.tenants]
+    for quota in (quota for owner in owners for quota in owner.quota):
+        key = (quota.flavor, quota_resource(quota, spec.flavors))
+        promised[key] = promised.get(key, _ZERO) + quota.nominal.value
+    totals: dict[str, Fraction] = {}
     for flavor in spec.flavors:
-        if flavor.capacities is not None:
-            _add(stated, ((name, quantity.value) for name, quantity in flavor.capacities.items()))
-        elif flavor.capacity is not None:
-            _add(stated, [(flavor.resources[0], Fraction(flavor.capacity))])
-    promised: dict[str, Fraction] = {}
-    for owner in _owners(spec):
-        _add(promised, _nominal(owner, spec.flavors))
-    return promised | stated
+        stated = _stated(flavor)
+        rest = {r: promised.get((flavor.name, r), _ZERO) for r in flavor.resources}
+        _add(totals, (rest | stated).items())
+    return totals
 
 
-def _owners(spec: PolicySpec) -> list[Cohort | Tenant]:
-    return [*spec.cohorts, *spec.tenants]
+def _stated(flavor: Flavor) -> dict[str, Fraction]:
+    if flavor.capacity is not None:
+        return {flavor.resources[0]: Fraction(flavor.capacity)}
+    return {name: quantity.value for name, quantity in (flavor.capacities or {}).items()}
 
 
-def _nominal(owner: Cohort | Tenant, flavors: Sequence[Flavor]) -> list[tuple[str, Fraction]]:
+def _nominal(owner: Tenant, flavors: Sequence[Flavor]) -> list[tuple[str, Fraction]]:
     return [(quota_resource(quota, flavors), quota.nominal.value) for quota in owner.quota]
 
 
@@ -162,14 +167,18 @@ class _TierCount:
 
 
 def status_fields(found: Figures) -> dict[str, Any]:
-    """The figures as they are stored. Beyond 100 tenants only those with a share error are."""
+    """The figures as they are stored. Beyond 100 tenants only the worst share errors are."""
     errors = {tenant.name: found.share_error(tenant) for tenant in found.tenants}
-    listed = [t for t in found.tenants if len(errors) <= LISTED_TENANTS or errors[t.name]]
+    listed = list(found.tenants)
+    if len(listed) > LISTED_TENANTS:
+        worst = sorted((name for name in errors if errors[name]), key=errors.__getitem__)
+        shown = set(worst[-LISTED_TENANTS:])
+        listed = [tenant for tenant in listed if tenant.name in shown]
     return {
         "tenantCount": len(found.tenants),
         "utilization": percent(found.utilization),
         "worstShareError": percent(max(errors.values(), default=_ZERO)),
-        "tenants": [_tenant_fields(tenant, found) for tenant in listed[:LISTED_TENANTS]],
+        "tenants": [_tenant_fields(tenant, found) for tenant in listed],
         "tiers": [
             {
                 "name": tier.name,
