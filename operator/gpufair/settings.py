@@ -33,9 +33,9 @@ class Settings:
         if not self.health:
             return None
         host, _, port = self.health.rpartition(":")
-        if not host or not port.isdigit():
+        if not host or not port.isdecimal() or int(port) > 65535:
             raise GpufairError(
                 f"--health: {self.health!r} is no address: write HOST:PORT, as in 127.0.0.1:8081.",
                 exit_code=2,
             )
-        return host, int(port)
+        return host.strip("[]"), int(port)

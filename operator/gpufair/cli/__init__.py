@@ -42,6 +42,15 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(import_module(f"gpufair.cli.{module}"), cmd_name)
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            # The reader of our output has left, as `head` does. Nothing is said, and nothing is
+            # claimed either: the exit code is that of a program which SIGPIPE ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            ctx.exit(141)
+
     def format_commands(
         self,
         ctx: click.Context,  # noqa: ARG002
@@ -86,7 +95,6 @@ def main(arguments: list[str] | None = None) -> Any:
     except GpufairError as error:
         click.echo(f"gpufair: {error}", err=True)
         sys.exit(error.exit_code)
-    except BrokenPipeError:
-        # The reader of our output has left, as `head` does; that is no failure of ours.
-        sys.stderr.close()
-        sys.exit(0)
+    except OSError as error:
+        click.echo(f"gpufair: {error}.", err=True)
+        sys.exit(2)

@@ -36,7 +36,7 @@ def apply(
     from gpufair.cli.connect import with_client
     from gpufair.cluster.client import Client
 
-    manifests = [_manifest(policy) for policy in load(filenames)]
+    manifests = [policy.manifest() for policy in load(filenames)]
 
     async def work(client: Client) -> None:
         for manifest in manifests:
@@ -45,14 +45,6 @@ def apply(
                 await _wait(client, made, timeout)
 
     with_client(kubeconfig, context, work)
-
-
-def _manifest(policy: Any) -> Json:
-    dumped: Json = policy.model_dump(mode="json", exclude_unset=True, exclude={"status"})
-    metadata = {"name": policy.metadata.name}
-    if policy.metadata.annotations:
-        metadata["annotations"] = policy.metadata.annotations
-    return dumped | {"metadata": metadata}
 
 
 async def _apply(client: Any, manifest: Json) -> Json:
@@ -92,16 +84,18 @@ async def _wait(client: Any, made: Json, seconds: float) -> None:
                     said = message
                 if state == "True":
                     return
-                if state == "Invalid":
-                    sys.exit(1)
+                if state in _FINAL:
+                    sys.exit(_FINAL[state])
                 await asyncio.sleep(0.3)
     except TimeoutError:
-        hint = "" if said != _NO_OPERATOR else " Is the operator running (gpufair run)?"
+        hint = "" if said != _NO_OPERATOR else ". Is the operator running (gpufair run)?"
         raise GpufairError(
             f"{name} is not Ready after {seconds:g} s: {said}{hint}", exit_code=1
         ) from None
 
 
+# Reasons of Ready=False that no waiting changes, with the exit code: suspension was asked for.
+_FINAL = {"Invalid": 1, "EngineNotBuilt": 1, "SuspendedBySpec": 0}
 _NO_OPERATOR = "waiting for the operator"
 
 
@@ -109,7 +103,8 @@ def _state(raw: Json, generation: int) -> tuple[str, str]:
     """The Ready status for this generation, and what to tell the user."""
     for condition in _conditions(raw):
         if condition["type"] == "Ready" and condition.get("observedGeneration", 0) >= generation:
-            state = "Invalid" if condition["reason"] == "Invalid" else condition["status"]
+            final = condition["reason"] in _FINAL
+            state = condition["reason"] if final else condition["status"]
             return state, f"{condition['reason']}: {condition['message']}"
     return "", _NO_OPERATOR
 

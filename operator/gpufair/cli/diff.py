@@ -62,6 +62,10 @@ def compare(policies: Sequence[Policy], kubeconfig: str | None, context: str | N
             "the cluster does not serve Kueue's API v1beta2: install Kueue 0.17 or later.",
             exit_code=2,
         )
+    names = [policy.name for policy in policies]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise GpufairError(f"policy {twice[0]} is given twice: give it once.", exit_code=2)
     now = datetime.now(UTC)
     return {
         policy.name: object_changes(

@@ -211,7 +211,12 @@ def kubectl(name: str, arguments: tuple[str, ...]) -> None:
     from gpufair import local as clusters
 
     cluster = clusters.get(name)
-    command = [str(cluster.kubectl), f"--kubeconfig={cluster.kubeconfig}", *arguments]
+    command = [
+        str(cluster.kubectl),
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--cache-dir={cluster.directory / 'kubectl-cache'}",
+        *arguments,
+    ]
     os.execv(command[0], command)  # noqa: S606
 
 

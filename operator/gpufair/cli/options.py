@@ -54,7 +54,7 @@ def moment(text: str | None) -> datetime:
         at = datetime.fromisoformat(text)
     except ValueError:
         at = None
-    if at is None or at.tzinfo is None:
+    if at is None or at.tzinfo is None or not 1900 <= at.year <= 9000:
         raise GpufairError(
             f"--at: {text!r} is no time with a zone: write it as in 2026-12-01T09:00:00Z.",
             exit_code=2,

@@ -50,19 +50,41 @@ def load(filenames: Sequence[str]) -> list[Policy]:
 
 @click.command()
 @options.files
+@click.option("--cluster", is_flag=True, help="Ask a cluster too: its verdict, names, namespaces.")
+@options.kubeconfig
 @options.output("text", "json")
-def validate(filenames: tuple[str, ...], output: str | None) -> None:
+def validate(
+    filenames: tuple[str, ...],
+    cluster: bool,
+    kubeconfig: str | None,
+    context: str | None,
+    output: str | None,
+) -> None:
     """Check policy files: exit 0 when they are valid, 1 with a line for each error.
 
-    Warnings keep exit 0. No cluster is needed.
+    Warnings keep exit 0. No cluster is needed, unless --cluster asks for one.
     """
     judged = [(loaded, judge(loaded)) for loaded in load_files(filenames)]
+    if cluster:
+        _ask_cluster(judged, kubeconfig, context)
     if output == "json":
         click.echo(json.dumps([_finding(one, p) for one, found in judged for p in found], indent=2))
     else:
         _print_findings(judged)
     if any(problem.is_error for _, found in judged for problem in found):
         sys.exit(1)
+
+
+def _ask_cluster(
+    judged: list[tuple[Loaded, list[Problem]]], kubeconfig: str | None, context: str | None
+) -> None:
+    from gpufair.cli.against import cluster_problems
+
+    policies = [loaded.policy for loaded, _ in judged if loaded.policy is not None]
+    found = cluster_problems(policies, kubeconfig, context)
+    for loaded, problems in judged:
+        if loaded.policy is not None:
+            problems.extend(found[loaded.policy.name])
 
 
 def _finding(loaded: Loaded, problem: Problem) -> dict[str, Any]:

@@ -38,7 +38,13 @@ def run(
     try:
         asyncio.run(_main(settings))
     except* GpufairError as group:
-        raise group.exceptions[0] from None
+        raise _first(group) from None
+
+
+def _first(group: BaseExceptionGroup[GpufairError]) -> GpufairError:
+    """The first failure: groups of tasks lie within groups."""
+    found = group.exceptions[0]
+    return _first(found) if isinstance(found, BaseExceptionGroup) else found
 
 
 async def _main(settings: Settings) -> None:
@@ -54,5 +60,5 @@ async def _main(settings: Settings) -> None:
         runtime = Runtime(client, settings)
         async with asyncio.TaskGroup() as group:
             loops = group.create_task(runtime.run())
-            await kopf.operator(clusterwide=True, standalone=True, memo=kopf.Memo(runtime=runtime))
-            loops.cancel()  # Kopf has had its signal to stop
+            memo = kopf.Memo(runtime=runtime, task=loops)
+            await kopf.operator(clusterwide=True, standalone=True, memo=memo)

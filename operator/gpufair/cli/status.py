@@ -34,7 +34,7 @@ def status(
 
     async def work(client: Client) -> None:
         if watch:
-            await _watch(client, name)
+            await _watch(client, name, output)
         else:
             show(await read(client, name), output)
 
@@ -69,8 +69,7 @@ async def read(client: Any, name: str | None) -> list[Json]:
 def show(policies: Sequence[Json], output: str | None) -> None:
     """Print policies, for people or for programs."""
     if output == "json" or (output is None and not options.for_people()):
-        shown = [{"name": p["metadata"]["name"], **(p.get("status") or {})} for p in policies]
-        click.echo(json.dumps(shown, indent=2))
+        click.echo(json.dumps(_shown(policies), indent=2))
         return
     from rich.console import Console
 
@@ -81,7 +80,13 @@ def show(policies: Sequence[Json], output: str | None) -> None:
         console.print(view(policy))
 
 
-async def _watch(client: Any, name: str | None) -> None:
+def _shown(policies: Sequence[Json]) -> list[Json]:
+    return [{"name": p["metadata"]["name"], **(p.get("status") or {})} for p in policies]
+
+
+async def _watch(client: Any, name: str | None, output: str | None) -> None:
+    if output == "json" or (output is None and not options.for_people()):
+        await _stream(client, name)
     from rich.console import Group
     from rich.live import Live
 
@@ -89,6 +94,18 @@ async def _watch(client: Any, name: str | None) -> None:
         while True:
             live.update(Group(*map(view, await read(client, name))))
             await asyncio.sleep(1.0)
+
+
+async def _stream(client: Any, name: str | None) -> None:
+    """A JSON document a line, whenever something has changed."""
+    last = ""
+    while True:
+        found = await read(client, name)
+        line = json.dumps(_shown(found))
+        if line != last:
+            click.echo(line)
+            last = line
+        await asyncio.sleep(1.0)
 
 
 def view(policy: Json) -> "Group":

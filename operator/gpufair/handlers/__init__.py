@@ -35,12 +35,14 @@ async def configure(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> Non
 
 @kopf.on.cleanup()
 async def stop(memo: Any, **_: Any) -> None:
-    """Stop what `configure` started."""
+    """Stop the runtime: Kopf would wait for its tasks for a while, and then cancel them itself."""
     task = getattr(memo, "task", None)
     if task is not None:
         task.cancel()
         await asyncio.wait([task])
-        await memo.client.__aexit__(None, None, None)
+    client = getattr(memo, "client", None)
+    if client is not None:
+        await client.__aexit__(None, None, None)
 
 
 @kopf.on.login()

@@ -11,7 +11,7 @@ from gpufair.cluster.applier import Applier, Operation, Outcome, Result, Wave
 from gpufair.cluster.client import Client
 from gpufair.loops.caches import Caches
 from gpufair.loops.policies import Memory
-from gpufair.plan.changes import Changes, Write, changes
+from gpufair.plan.changes import Changes, Write, changes, turn
 from gpufair.plan.kueue import stopped_queue
 from gpufair.plan.objects import Key
 from gpufair.plan.plan import Plan
@@ -78,10 +78,7 @@ class Enforcer:
         await self._run(self._steps(policy, uid, step), tally)
 
     def _writes(self, writes: Sequence[Write]) -> list[Wave]:
-        return [
-            Wave([self._write(w) for w in group])
-            for _, group in groupby(writes, lambda w: (w.desired.resource, w.lowers_quota))
-        ]
+        return [Wave([self._write(w) for w in group]) for _, group in groupby(writes, turn)]
 
     def _write(self, write: Write) -> Operation:
         desired = write.desired

@@ -4,9 +4,14 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
+from gpufair.errors import GpufairError
+
 
 class HealthServer:
-    """Serves the probes; each check returns what is wrong, an empty list for nothing."""
+    """Serves the probes; each check returns what is wrong, an empty list for nothing.
+
+    Entering it raises GpufairError when the address cannot be served.
+    """
 
     def __init__(
         self,
@@ -24,7 +29,12 @@ class HealthServer:
             app.router.add_get(path, _handler(check))
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        await web.TCPSite(self._runner, *self._address).start()
+        try:
+            await web.TCPSite(self._runner, *self._address).start()
+        except OSError as error:
+            await self._runner.cleanup()
+            host, port = self._address
+            raise GpufairError(f"--health: {host}:{port} cannot be served: {error}.") from error
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -37,8 +37,7 @@ class PolicyStore:
         """Enter a version; False when it is not newer than what is known."""
         name = raw["metadata"]["name"]
         known = self._known.get(name)
-        same = known is not None and known["metadata"]["uid"] == raw["metadata"]["uid"]
-        if known is not None and same and _version(raw) <= _version(known):
+        if known is not None and _version(raw) <= _version(known):
             return False
         self._known[name] = raw
         return True
@@ -82,6 +81,9 @@ class Memory:
                 return self._planned[1]
         made = plan(policy, facts, now, self._renderer)
         self._planned = (key, made)
+        wanted = {item.key for item in made.objects}
+        for gone in self._compared.keys() - wanted:
+            del self._compared[gone]
         return made
 
     def differs(self, desired: Desired, live: Mapping[str, Any]) -> Sequence[str]:

@@ -13,7 +13,7 @@ from gpufair.loops.caches import Caches
 from gpufair.loops.enforce import Enforcer, Passed
 from gpufair.loops.engine import engine_condition
 from gpufair.loops.policies import Json, Memory, PolicyStore
-from gpufair.loops.report import Reporter
+from gpufair.loops.report import Reporter, counters, kept
 from gpufair.loops.teardown import FINALIZER, Teardown
 from gpufair.plan import conditions as say
 from gpufair.plan.changes import count_by_kind
@@ -24,8 +24,12 @@ from gpufair.plan.support import sentence, unsupported
 
 log = logging.getLogger(__name__)
 
+CLOCK_CHECK = 300.0
+"""Seconds until the clock is compared with the next transition again."""
 RETIRE_RETRY = 15.0
 """Seconds until what waits for work to end is looked at again, should an event be missed."""
+ENGINE_RETRY = 5.0
+"""Seconds until a missing engine is looked for again: of other versions of it no event tells."""
 
 
 class Reconciler:
@@ -82,8 +86,8 @@ class Reconciler:
         """An invalid policy changes nothing that is there."""
         message = "Nothing is changed while the policy is not valid: see the condition Valid."
         found = [Condition("Ready", FALSE, "Invalid", message), say.valid(problems)]
-        kept = _kept(raw.get("status") or {}, {c.type for c in found})
-        return await self._reporter.report(raw, memory, [*found, *kept], _figures(raw), self._now())
+        found += kept(raw, found)
+        return await self._reporter.report(raw, memory, found, counters(raw), self._now())
 
     async def _stand_still(
         self,
@@ -104,7 +108,8 @@ class Reconciler:
             engine,
             off,
         ]
-        return await self._reporter.report(raw, memory, found, _figures(raw), self._now())
+        soon = await self._reporter.report(raw, memory, found, counters(raw), self._now())
+        return soon if engine.status == TRUE else ENGINE_RETRY
 
     async def _engine(self, policy: Policy) -> Condition:
         if policy.spec.engine is not Engine.KUEUE:
@@ -132,14 +137,13 @@ class Reconciler:
         self, policy: Policy, problems: Sequence[Problem], engine: Condition, passed: Passed
     ) -> list[Condition]:
         queues = self._queues(policy)
-        over = [p for p in problems if not p.is_error and "capacity" in p.message]
         return [
             ready(passed, say.inactive_queues(queues)),
             say.valid(problems),
             say.supported(_missing(policy)),
             engine,
             say.fair_sharing(queues),
-            say.within_capacity(over),
+            say.within_capacity(passed.plan.over_capacity),
             say.conflicts(passed.tally.conflicts),
             say.suspended(False),
         ]
@@ -191,24 +195,12 @@ def _next(passed: Passed, soon: float | None, now: datetime) -> float | None:
     if passed.tally.waits or passed.changes.replaced:
         waits.append(RETIRE_RETRY)
     if passed.plan.next_transition is not None:
-        waits.append(max(0.0, (passed.plan.next_transition - now).total_seconds()))
+        # Timers run on a clock that a suspended machine stops: look at the real one now and then.
+        left = (passed.plan.next_transition - now).total_seconds()
+        waits.append(min(max(0.0, left), CLOCK_CHECK))
     return min(waits, default=None)
 
 
 def _missing(policy: Policy) -> str:
     missing = unsupported(policy.spec)
     return sentence(missing) if missing else ""
-
-
-def _figures(raw: Json) -> dict[str, Any]:
-    """The counters that the status has now."""
-    fixed = ("observedGeneration", "conditions")
-    return {k: v for k, v in (raw.get("status") or {}).items() if k not in fixed}
-
-
-def _kept(status: Json, types: set[str]) -> list[Condition]:
-    return [
-        Condition(c["type"], c["status"], c["reason"], c["message"])
-        for c in status.get("conditions") or ()
-        if c["type"] not in types
-    ]

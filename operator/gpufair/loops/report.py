@@ -7,6 +7,7 @@ from typing import Any
 from gpufair.api.kinds import GPU_SCHEDULING_POLICY
 from gpufair.api.policy import API_VERSION, KIND
 from gpufair.cluster.client import Client
+from gpufair.cluster.errors import ApiError
 from gpufair.cluster.events import EventRecorder
 from gpufair.loops.policies import Json, Memory, PolicyStore
 from gpufair.plan.conditions import FALSE, TRUE, Condition, stamped
@@ -39,7 +40,7 @@ class Reporter:
     ) -> float | None:
         """Write the status if it changed; return in how many seconds changed counters may follow.
 
-        `fields` are the counters; those of the present status stay where it names none.
+        `conditions` and `fields` (the counters) are all that the status will have.
         """
         before = raw.get("status") or {}
         generation = raw["metadata"]["generation"]
@@ -53,12 +54,14 @@ class Reporter:
         wait = memory.status_written + COUNTER_PERIOD - self._clock()
         if not turned and wait > 0:
             return float(wait)
-        await self._write(raw, status)
+        if not await self._write(raw, status):
+            return None
         memory.status_written = self._clock()
         self._tell(raw, before.get("conditions") or (), stored)
         return None
 
-    async def _write(self, raw: Json, status: Json) -> None:
+    async def _write(self, raw: Json, status: Json) -> bool:
+        """Write the status; False when the policy is gone, or is another one by now."""
         metadata = {"name": raw["metadata"]["name"], "uid": raw["metadata"]["uid"]}
         manifest = {
             "apiVersion": API_VERSION,
@@ -66,8 +69,14 @@ class Reporter:
             "metadata": metadata,
             "status": status,
         }
-        _, made = await self._client.apply_status(GPU_SCHEDULING_POLICY, manifest)
+        try:
+            _, made = await self._client.apply_status(GPU_SCHEDULING_POLICY, manifest)
+        except ApiError as error:
+            if error.is_not_found or error.is_conflict:
+                return False
+            raise
         self._store.put(made)
+        return True
 
     def _tell(self, raw: Json, before: Sequence[Any], after: Sequence[Any]) -> None:
         known = {condition["type"]: condition for condition in before}
@@ -81,6 +90,22 @@ class Reporter:
                     condition["message"],
                     type_="Warning" if _is_bad(condition) else "Normal",
                 )
+
+
+def counters(raw: Json) -> dict[str, Any]:
+    """The counters that the policy's status has now."""
+    fixed = ("observedGeneration", "conditions")
+    return {k: v for k, v in (raw.get("status") or {}).items() if k not in fixed}
+
+
+def kept(raw: Json, found: Sequence[Condition]) -> list[Condition]:
+    """The conditions that `found` does not replace: they speak of the generation in force."""
+    replaced = {condition.type for condition in found}
+    return [
+        Condition(c["type"], c["status"], c["reason"], c["message"], c.get("observedGeneration"))
+        for c in (raw.get("status") or {}).get("conditions") or ()
+        if c["type"] not in replaced
+    ]
 
 
 def _is_turning_point(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from gpufair.errors import GpufairError
 from gpufair.loops.caches import Caches
 from gpufair.loops.enforce import Enforcer, Tally
 from gpufair.loops.policies import Json, Memory, PolicyStore
-from gpufair.loops.report import Reporter
+from gpufair.loops.report import Reporter, counters, kept
 from gpufair.plan import conditions as say
 from gpufair.plan.conditions import FALSE, Condition
 from gpufair.plan.objects import APPLY_ORDER, Key
@@ -64,7 +64,7 @@ class Teardown:
         waits = [*tally.errors, *tally.waits] or ["the last objects to disappear"]
         message = say.joined(f"Deletion ({mode}) waits for", waits)
         found = [Condition("Ready", FALSE, "Deleting", message)]
-        await self._reporter.report(raw, memory, found, {}, now)
+        await self._reporter.report(raw, memory, [*found, *kept(raw, found)], counters(raw), now)
         return _RETRY
 
     def _objects(self, policy: str) -> list[Key]:

@@ -8,6 +8,8 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from gpufair.errors import GpufairError
+
 _LOG = logging.getLogger(__name__)
 Work = Callable[[str], Awaitable[float | None]]
 """Does the work of a key; returns after how many seconds to do it again, None for never."""
@@ -77,10 +79,12 @@ class WorkQueue:
             timer.cancel()
         try:
             again = await self._work(key)
-        except Exception:
+        except Exception as error:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-            delay = min(self._first_delay * 2 ** (failures - 1), self._most_delay)
-            _LOG.exception("Reconciling %s failed; again in %.1f s", key, delay)
+            delay = min(self._first_delay * 2 ** min(failures - 1, 30), self._most_delay)
+            # What the cluster answered is told in a line; only our own faults need a trace.
+            trace = None if isinstance(error, GpufairError) else error
+            _LOG.warning("%s, again in %.1f s: %s", key, delay, error, exc_info=trace)
             self.add_after(key, delay)
             return
         self._failures.pop(key, None)

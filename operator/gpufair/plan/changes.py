@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gpufair.api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE
+from gpufair.api.kinds import CLUSTER_QUEUE, COHORT, LOCAL_QUEUE
 from gpufair.api.quantity import parse_quantity
 from gpufair.plan.fieldset import differs
 from gpufair.plan.objects import APPLY_ORDER, Desired, Key
@@ -23,6 +23,7 @@ class Write:
     creates: bool
     fields: Sequence[str] = ()
     lowers_quota: bool = False
+    raises_quota: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,8 @@ def changes(
 ) -> Changes:
     """Return what to write, in the order in which it is applied.
 
-    Kinds come in the order of `APPLY_ORDER`; within ClusterQueues those whose quota sinks come
-    first, so that the sum of quotas never exceeds what it was before and will be after.
+    Kinds come in the order of `APPLY_ORDER`; ClusterQueues whose quota sinks come before those, and
+    before the Cohorts, whose quota grows: the sum never exceeds what it was and will be.
     """
     comparison = _Comparison(policy, live, differs)
     wanted = [item.key for item in objects if comparison.judge(item)]
@@ -65,11 +66,21 @@ def changes(
         for key, there in live.items()
         if key[0] is kind and key not in known and policy_of(there) == policy
     ]
-    order = {kind: i for i, kind in enumerate(APPLY_ORDER)}
-    comparison.writes.sort(key=lambda w: (order[w.desired.resource], not w.lowers_quota))
+    comparison.writes.sort(key=turn)
     return Changes(
         comparison.writes, comparison.unchanged, comparison.conflicts, stale, comparison.replaced
     )
+
+
+def turn(write: Write) -> tuple[int, bool]:
+    """Where a write stands: a cohort whose quota grows waits for the queues whose quota sinks."""
+    kind = write.desired.resource
+    if kind is COHORT and write.raises_quota and not write.lowers_quota:
+        return _ORDER[CLUSTER_QUEUE], True
+    return _ORDER[kind], kind is CLUSTER_QUEUE and not write.lowers_quota
+
+
+_ORDER = {kind: i for i, kind in enumerate(APPLY_ORDER)}
 
 
 class _Comparison:
@@ -115,8 +126,10 @@ class _Comparison:
         elif _stands_in_the_way(item, there):
             self.replaced.append(item.key)
         else:
-            sinks = item.resource is CLUSTER_QUEUE and _lowers_quota(item.manifest, there)
-            self.writes.append(Write(item, creates=False, fields=fields, lowers_quota=sinks))
+            sinks, grows = (
+                _quota_moves(item.manifest, there) if _has_quota(item) else (False, False)
+            )
+            self.writes.append(Write(item, False, fields, sinks, grows))
 
 
 def _stands_in_the_way(item: Desired, there: Mapping[str, Any]) -> bool:
@@ -126,15 +139,23 @@ def _stands_in_the_way(item: Desired, there: Mapping[str, Any]) -> bool:
     return bool(item.manifest["spec"]["clusterQueue"] != there["spec"].get("clusterQueue"))
 
 
-def _lowers_quota(manifest: Mapping[str, Any], there: Mapping[str, Any]) -> bool:
+def _has_quota(item: Desired) -> bool:
+    return item.resource in (CLUSTER_QUEUE, COHORT)
+
+
+def _quota_moves(manifest: Mapping[str, Any], there: Mapping[str, Any]) -> tuple[bool, bool]:
+    """Whether any nominal quota sinks, and whether any grows."""
     wanted, before = _nominals(manifest), _nominals(there)
-    return any(before[key] > wanted.get(key, 0) for key in before)
+    return (
+        any(before[key] > wanted.get(key, 0) for key in before),
+        any(wanted[key] > before.get(key, 0) for key in wanted),
+    )
 
 
 def _nominals(queue: Mapping[str, Any]) -> dict[tuple[str, str], Any]:
     return {
         (flavor["name"], resource["name"]): parse_quantity(resource.get("nominalQuota", 0))
-        for group in queue["spec"].get("resourceGroups") or ()
+        for group in (queue.get("spec") or {}).get("resourceGroups") or ()
         for flavor in group["flavors"]
         for resource in flavor["resources"]
     }

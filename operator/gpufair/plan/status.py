@@ -16,6 +16,7 @@ from gpufair.api.policy import PolicySpec
 from gpufair.api.quantity import canonical, parse_quantity
 from gpufair.api.tenants import Cohort, Tenant
 from gpufair.plan.changes import Live
+from gpufair.plan.conditions import TRUE, condition_of
 from gpufair.plan.records import State, WorkloadRecord, queue_of
 from gpufair.policies.overrides import quota_resource
 
@@ -35,6 +36,8 @@ class TenantFigures:
     used: Amounts
     borrowed: Amounts
     pending: Amounts
+    active: bool = True
+    """Whether Kueue uses the ClusterQueue."""
 
     def shortfall(self, resource: str) -> Fraction:
         """Units that the tenant has a claim to and asks for, but does not have."""
@@ -143,7 +146,8 @@ def _tenant(
             if resource["name"] in nominal:
                 _add(used, [(resource["name"], parse_quantity(resource.get("total", 0)))])
                 _add(borrowed, [(resource["name"], parse_quantity(resource.get("borrowed", 0)))])
-    return TenantFigures(tenant.name, tenant.weight, nominal, used, borrowed, pending)
+    active = not queue or condition_of(queue, "Active").get("status") == TRUE
+    return TenantFigures(tenant.name, tenant.weight, nominal, used, borrowed, pending, active)
 
 
 class _TierCount:
@@ -167,12 +171,17 @@ class _TierCount:
 
 
 def status_fields(found: Figures) -> dict[str, Any]:
-    """The figures as they are stored. Beyond 100 tenants only the worst share errors are."""
+    """The figures as they are stored.
+
+    Beyond 100 tenants only those in trouble are: queues that are not active, then the worst share
+    errors.
+    """
     errors = {tenant.name: found.share_error(tenant) for tenant in found.tenants}
     listed = list(found.tenants)
     if len(listed) > LISTED_TENANTS:
-        worst = sorted((name for name in errors if errors[name]), key=errors.__getitem__)
-        shown = set(worst[-LISTED_TENANTS:])
+        troubled = [t for t in listed if errors[t.name] or not t.active]
+        troubled.sort(key=lambda t: (t.active, -errors[t.name]))
+        shown = {tenant.name for tenant in troubled[:LISTED_TENANTS]}
         listed = [tenant for tenant in listed if tenant.name in shown]
     return {
         "tenantCount": len(found.tenants),

@@ -23,8 +23,9 @@ from gpufair.api.windows import Day, Window
 
 _WEEKDAYS = tuple(Day)
 _LOOK_BACK = 2  # days: a window of 24 h in any zone that began earlier has ended
-_LOOK_AHEAD = 9  # days: each weekly window starts again within this, and a gap may void one start
-_HORIZON = timedelta(days=8)
+_LOOK_AHEAD = 17  # days: a weekly window starts again within 14, also where a gap voids one start
+_HORIZON = timedelta(days=15)
+_EARLIEST = Date(1900, 1, 1)  # in the year 1 some zones' midnights lie before what UTC can say
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ def _weekly(window: Window, today: Date) -> Iterator[tuple[PlainDateTime, PlainD
 
 def _dated(window: Window) -> Iterator[tuple[PlainDateTime, PlainDateTime]]:
     assert window.dates is not None
+    start, end = (max(Date(day), _EARLIEST) for day in (window.dates.from_, window.dates.to))
     midnight = Time(0)
-    yield Date(window.dates.from_).at(midnight), Date(window.dates.to).at(midnight)
+    yield start.at(midnight), end.at(midnight)
 
 
 def _resolve(local: PlainDateTime, zone: str, *, ending: bool) -> datetime:
