@@ -172,7 +172,7 @@ class _Generator:
         return node
 
     def _object(self, raw: Schema, model: type[Model]) -> Schema:
-        docs = _field_docs(model)
+        docs = field_docs(model)
         node: Schema = {"type": "object"}
         if model.__doc__:
             node["description"] = _one_line(model.__doc__)
@@ -256,7 +256,7 @@ def _without_default_of_nothing(node: Schema) -> Schema:
     return node
 
 
-def _field_docs(model: type[Model]) -> dict[str, str]:
+def field_docs(model: type[Model]) -> dict[str, str]:
     """Return the docstrings that follow the fields of a model, by alias, from its source.
 
     Pydantic could collect them too, but would do so at each start of the program.

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gpufair.api.base import Model
+from gpufair.api.crd import field_docs
 from gpufair.api.policy import PolicySpec
 from gpufair.api.scalars import Duration, Percentage, Quantity
 
@@ -19,8 +20,8 @@ _HEAD = """\
 <!-- Generated from operator/gpufair/api by `make goldens`. Do not edit. -->
 
 `apiVersion: gpufair.io/v1alpha1`, `kind: GpuSchedulingPolicy`, cluster-scoped, short name `gsp`.
-Durations are Go-style (`6h`, `1h30m`, `45s`; no days), percentages `10%`, quantities those of Kubernetes.
-A field in bold is required. Complete policies are in [examples](examples).
+Durations are Go-style (`6h`, `1h30m`, `45s`; no days), percentages `10%`, quantities those of
+Kubernetes. A field in bold is required. Complete policies are in [examples](examples).
 """
 _SCALARS = {
     Duration: "duration",
@@ -52,16 +53,17 @@ def _section(path: str, model: type[Model]) -> str:
     about = " ".join((model.__doc__ or "").split())
     lines = [f"## `{path}`", "", *([about, ""] if about else [])]
     lines += ["| Field | Type | Default | Meaning |", "|---|---|---|---|"]
-    lines += [_row(name, field) for name, field in model.model_fields.items()]
+    docs = field_docs(model)
+    lines += [_row(f.alias or name, f, docs) for name, f in model.model_fields.items()]
     return "\n".join([*lines, ""])
 
 
-def _row(name: str, field: FieldInfo) -> str:
-    shown = f"`{field.alias or name}`"
-    required = field.is_required()
-    meaning = " ".join((field.description or "").split()).replace("|", "\\|")
-    default = "" if required else _default(field.get_default(call_default_factory=True))
-    return f"| {f'**{shown}**' if required else shown} | {_type(field.annotation)} | {default} | {meaning} |"
+def _row(name: str, field: FieldInfo, docs: dict[str, str]) -> str:
+    shown = f"**`{name}`**" if field.is_required() else f"`{name}`"
+    default = field.get_default(call_default_factory=True)
+    meaning = docs.get(name, "").replace("|", "\\|")
+    cells = (shown, _type(field.annotation), _default(default), meaning)
+    return f"| {' | '.join(cells)} |"
 
 
 def _default(value: Any) -> str:
