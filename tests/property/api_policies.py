@@ -110,16 +110,36 @@ def tiers(draw: st.DrawFn) -> list[Json]:
     return found
 
 
-def quotas() -> st.SearchStrategy[list[Json]]:
-    quota = st.fixed_dictionaries(
-        {"flavor": st.sampled_from(FLAVORS), "nominal": quantities},
-        optional={
-            "resource": st.sampled_from(["", GPU, SLICE_1, SLICE_2]),
-            "lendingLimit": quantities,
-            "borrowingLimit": quantities,
+def mostly(right: st.SearchStrategy[Any], wrong: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """What is right, but once in ten times what is wrong."""
+    return st.integers(0, 9).flatmap(lambda chance: wrong if chance == 9 else right)
+
+
+def quotas(made: list[Json]) -> st.SearchStrategy[list[Json]]:
+    """Quotas of the flavors that were made, now and then of others."""
+    pairs = [
+        (flavor["name"], resource)
+        for flavor in made
+        for resource in flavor.get("resources", ["", GPU])
+    ]
+    wrong = st.tuples(st.sampled_from(FLAVORS), st.sampled_from(["", GPU, SLICE_1]))
+    quota = st.builds(
+        lambda pair, nominal, limits: {
+            "flavor": pair[0],
+            **({"resource": pair[1]} if pair[1] else {}),
+            "nominal": nominal,
+            **limits,
         },
+        mostly(st.sampled_from(pairs), wrong),
+        quantities,
+        optional(
+            lendingLimit=mostly(st.sampled_from([0, "0", "1m"]), quantities),
+            borrowingLimit=quantities,
+        ),
     )
-    return st.lists(quota, max_size=2, unique_by=lambda item: item["flavor"])
+    return st.lists(
+        quota, max_size=3, unique_by=lambda item: (item["flavor"], item.get("resource"))
+    )
 
 
 def cohorts() -> st.SearchStrategy[list[Json]]:
@@ -130,11 +150,14 @@ def cohorts() -> st.SearchStrategy[list[Json]]:
 
 
 @st.composite
-def tenants(draw: st.DrawFn) -> list[Json]:
+def tenants(draw: st.DrawFn, made: list[Json]) -> list[Json]:
     found = []
-    for name in TENANTS[: draw(st.integers(0, 4))]:
+    for index, name in enumerate(TENANTS[: draw(st.integers(0, 4))]):
+        own = NAMESPACES[2 * index : 2 * index + 2]
         where = draw(
             st.one_of(
+                st.just({"namespaces": own}),
+                st.just({"namespaceSelector": {"matchLabels": {"team": name}}}),
                 st.fixed_dictionaries({"namespaces": some(NAMESPACES, 2)}),
                 st.fixed_dictionaries({"namespaceSelector": optional(matchLabels=labels)}),
             )
@@ -143,9 +166,9 @@ def tenants(draw: st.DrawFn) -> list[Json]:
             optional(
                 cohort=st.sampled_from(COHORTS),
                 weight=st.sampled_from([0.001, 1, 2.5, 10]),
-                tiers=some(["tier-0", "tier-1"], 2),
+                tiers=mostly(st.just(["tier-0"]), some(["tier-0", "tier-1"], 2)),
                 hold=st.booleans(),
-                quota=quotas(),
+                quota=quotas(made),
                 borrowWithinCohort=optional(policy=st.sampled_from(["Never", "LowerPriority"])),
             )
         )
@@ -153,7 +176,8 @@ def tenants(draw: st.DrawFn) -> list[Json]:
     return found
 
 
-def windows() -> st.SearchStrategy[list[Json]]:
+@st.composite
+def windows(draw: st.DrawFn, made: list[Json], known: list[str]) -> list[Json]:
     weekly = st.fixed_dictionaries(
         {
             "days": st.sampled_from([["Mon"], ["Sat", "Sun"]]),
@@ -162,50 +186,58 @@ def windows() -> st.SearchStrategy[list[Json]]:
         }
     )
     days = st.sampled_from(["2027-01-01", "2027-02-29", "2028-02-29", "2027-12-31", "0001-01-01"])
+    dates = st.fixed_dictionaries({"from": days, "to": days})
+    once = st.just({"from": "2027-01-01", "to": "2028-02-29"})
+    names = st.sampled_from(TENANTS)
     tenant = st.fixed_dictionaries(
-        {"name": st.sampled_from(TENANTS)},
-        optional={"weight": st.sampled_from([1, 4]), "hold": st.booleans(), "quota": quotas()},
+        {"name": mostly(st.sampled_from(known), names) if known else names},
+        optional={"weight": st.sampled_from([1, 4]), "hold": st.booleans(), "quota": quotas(made)},
     )
-    window = st.fixed_dictionaries(
-        {"timeZone": st.sampled_from(["UTC", "Europe/Zurich", "America/New_York", "Mars/Base"])},
-        optional={
-            "weekly": weekly,
-            "dates": st.fixed_dictionaries({"from": days, "to": days}),
-            "tenants": st.lists(tenant, max_size=2, unique_by=lambda item: item["name"]),
-            "fairness": optional(
-                reclaim=st.sampled_from(["Any", "Never"]), utilizationTarget=percentages
-            ),
-        },
+    rest = optional(
+        tenants=st.lists(tenant, max_size=2, unique_by=lambda item: item["name"]),
+        fairness=optional(
+            reclaim=st.sampled_from(["Any", "Any", "Never"]), utilizationTarget=percentages
+        ),
     )
-    return st.lists(window, max_size=2).map(
-        lambda items: [{"name": f"window-{n}", **item} for n, item in enumerate(items)]
-    )
+    found = []
+    for index in range(draw(st.integers(0, 2))):
+        when = draw(
+            mostly(
+                st.one_of(
+                    st.fixed_dictionaries({"weekly": weekly}),
+                    st.fixed_dictionaries({"dates": once}),
+                ),
+                optional(weekly=weekly, dates=dates),
+            )
+        )
+        zone = draw(
+            mostly(st.sampled_from(["UTC", "Europe/Zurich"]), st.sampled_from(["Mars/Base", "EST"]))
+        )
+        found.append({"name": f"window-{index}", "timeZone": zone, **when, **draw(rest)})
+    return found
 
 
-def policies() -> st.SearchStrategy[Json]:
+@st.composite
+def policies(draw: st.DrawFn) -> Json:
     """Policies that the schema accepts or nearly does; whether their parts agree is chance."""
-    spec = st.fixed_dictionaries(
-        {"flavors": flavors(), "tiers": tiers()},
-        optional={
-            "cohorts": cohorts(),
-            "tenants": tenants(),
-            "windows": windows(),
-            "fairness": optional(
-                reclaim=st.sampled_from(["LowerPriority", "Any", "Never"]),
-                utilizationTarget=percentages,
-                window=durations,
-            ),
-            "preemptionRateLimit": rates(),
-        },
+    made = draw(flavors())
+    owners = draw(tenants(made))
+    rest = optional(
+        cohorts=cohorts(),
+        windows=windows(made, [owner["name"] for owner in owners]),
+        fairness=optional(
+            reclaim=st.sampled_from(["LowerPriority", "Any", "Never"]),
+            utilizationTarget=percentages,
+            window=durations,
+        ),
+        preemptionRateLimit=rates(),
     )
-    return spec.map(
-        lambda made: {
-            "apiVersion": "gpufair.io/v1alpha1",
-            "kind": "GpuSchedulingPolicy",
-            "metadata": {"name": "random"},
-            "spec": made,
-        }
-    )
+    return {
+        "apiVersion": "gpufair.io/v1alpha1",
+        "kind": "GpuSchedulingPolicy",
+        "metadata": {"name": "random"},
+        "spec": {"flavors": made, "tiers": draw(tiers()), "tenants": owners, **draw(rest)},
+    }
 
 
 def repaired(raw: Json, verdict: Any, most: int = 40) -> Json | None:

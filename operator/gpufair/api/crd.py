@@ -155,7 +155,7 @@ class _Generator:
         if values is not None:
             node["additionalProperties"] = self._node(values)
         self._add_format_rules(raw, node)
-        return _without_default_of_nothing(_with_integer_format(node))
+        return _without_default_of_nothing(_with_whole_minimum(_with_integer_format(node)))
 
     def _referenced(self, name: str, beside: Schema) -> Schema:
         target = self._definitions[name]
@@ -247,6 +247,14 @@ def _with_integer_format(node: Schema) -> Schema:
         return node
     small = node.get("maximum", 2**31) < 2**31
     return {**node, "format": "int32" if small else "int64"}
+
+
+def _with_whole_minimum(node: Schema) -> Schema:
+    """The server cuts a minimum to a whole number when it meets one: 0 would pass for 0.001."""
+    least = node.get("minimum", 0)
+    if least == int(least):
+        return node
+    return {**node, "minimum": int(least), "exclusiveMinimum": True}
 
 
 def _without_default_of_nothing(node: Schema) -> Schema:

@@ -68,3 +68,8 @@ class Flavor(Model):
     """Units by resource, for a flavor of several."""
     topology_levels: Annotated[list[LabelKey], unique_list(16)] = []
     """Node label keys, widest first; sets up topology-aware scheduling."""
+
+
+def other_flavor(policy: str) -> str:
+    """Name of the ResourceFlavor for cpu, memory and the like where several groups share them."""
+    return f"{policy}-other"

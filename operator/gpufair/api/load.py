@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from gpufair.api.messages import translate
+from gpufair.api.messages import path_of, translate
 from gpufair.api.policy import GROUP, KIND, Policy
 from gpufair.api.problems import InvalidPolicy, Problem, Severity, error
 from gpufair.api.yaml12 import Document, YamlError, read_yaml
@@ -58,9 +58,11 @@ def parse_policy(raw: dict[str, Any]) -> Policy:
     """
     try:
         text = json.dumps(raw, ensure_ascii=False, allow_nan=False)
+    except RecursionError as failure:
+        raise InvalidPolicy([error("", "is nested too deeply")]) from failure
     except (TypeError, ValueError) as failure:
         raise InvalidPolicy([error("", f"is not JSON: {failure}")]) from failure
-    if "null" in text and (nulls := _nulls(raw.get("spec"), "spec")):
+    if "null" in text and (nulls := _nulls(raw.get("spec"), ("spec",))):
         raise InvalidPolicy(nulls)
     try:
         return Policy.model_validate_json(text.encode("utf-8", "replace"), strict=True)
@@ -68,16 +70,17 @@ def parse_policy(raw: dict[str, Any]) -> Policy:
         raise InvalidPolicy(translate(failure)) from None
 
 
-def _nulls(value: Any, path: str) -> list[Problem]:
+def _nulls(value: Any, location: tuple[str | int, ...]) -> list[Problem]:
     if value is None:
-        return [error(path, "has no value: write one, or leave the field out")]
+        message = "has no value: write one, or leave the field out"
+        return [error(path_of(location), message)]
     found: list[Problem] = []
     if isinstance(value, dict):
         for key, item in value.items():
-            found += _nulls(item, f"{path}.{key}")
+            found += _nulls(item, (*location, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            found += _nulls(item, f"{path}[{index}]")
+            found += _nulls(item, (*location, index))
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from types import UnionType
@@ -15,6 +16,7 @@ from gpufair.api import mig, scalars, tiers, windows
 from gpufair.api.policy import Policy
 from gpufair.api.problems import Problem, error
 
+_PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _NAME_WORDS = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends"
 _PATTERN_WORDS: Final[dict[str, str]] = {
     scalars.DNS_SUBDOMAIN: _NAME_WORDS,
@@ -46,7 +48,7 @@ def path_of(location: Sequence[int | str]) -> str:
             text += f"[{part}]"
         elif part == "[key]":
             continue
-        elif part.replace("-", "").replace("_", "").isalnum() and part.isascii():
+        elif _PLAIN_KEY.fullmatch(part):
             text += f".{part}" if text else part
         else:
             text += f"[{shown(part)}]"

@@ -26,7 +26,6 @@ from gpufair.api.mig import Mig
 from gpufair.api.policy import Policy, PolicySpec
 from gpufair.api.scalars import DURATION_PATTERN, LONGEST_HOURS, PERCENTAGE_PATTERN, QUALIFIED_NAME
 from gpufair.api.tenants import (
-    LEAST_WEIGHT,
     Cohort,
     FlavorFungibility,
     LabelSelector,
@@ -120,8 +119,6 @@ FORMATS: Final[dict[str, tuple[Rule, ...]]] = {
     ),
     "timeOfDay": (Rule(f"self.matches(r'{TIME_OF_DAY}')", "write a time from '00:00' to '23:59'"),),
     "date": (Rule(f"self.matches(r'{CALENDAR_DATE}')", "write a date such as '2027-01-31'"),),
-    # The schema's minimum is cut to a whole number when it meets one, and so lets 0 pass.
-    "weight": (Rule(f"self >= {LEAST_WEIGHT}", f"write a number of at least {LEAST_WEIGHT}"),),
     "timeZone": (
         Rule(
             "self != 'Local' && timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
@@ -228,32 +225,15 @@ def _known(owner: str, good: str, targets: str, message: str, *, table: str = ""
 _RESOURCES = (
     "self.flavors.transformMapEntry(i, f, {f.name:"
     " (size(f.resources) == 1 ? f.resources + [''] : f.resources)"
-    ".transformMapEntry(j, r, {r: r == '' ? f.resources[0] : r})})"
+    ".transformMapEntry(j, r, {r: true})})"
 )
-"""For each flavor what a quota of it may have as resource, and which resource that means."""
+"""For each flavor what a quota of it may have as resource."""
 
 
 def _quota_known(quota: str) -> str:
     return (
         f"!has({quota}) || {quota}.all(q, q.flavor in names"
         " && [names[q.flavor]].all(m, q.resource in m))"
-    )
-
-
-def _quota_distinct(owners: str, quota: str = "o.quota") -> Rule:
-    """A rule that no flavor and resource has quota twice, where all of them are known."""
-    keys = (
-        f"{quota}.transformMapEntry(i, q,"
-        " {'%s %s'.format([q.flavor, names[q.flavor][q.resource]]): true})"
-    )
-    good = f"!has({quota}) || !({_quota_known(quota)}) || {keys}.size() == {quota}.size()"
-    if quota != "o.quota":
-        good = f"!has(o.tenants) || o.tenants.all(t, {good})"
-    return Rule(
-        f"!has(self.{owners}) || [{_RESOURCES}].all(names,"
-        f" [self.{owners}].all(all, all.all(o, {good})))",
-        "has quota of a flavor and resource twice: keep one",
-        f".{owners}",
     )
 
 
@@ -307,9 +287,6 @@ SPEC = (
         _QUOTA_WORDS,
         table=_RESOURCES,
     ),
-    _quota_distinct("tenants"),
-    _quota_distinct("cohorts"),
-    _quota_distinct("windows", "t.quota"),
     Rule(
         "!has(self.windows) || [self.windows].all(all, all.all(w, !has(w.tenants)"
         " || w.tenants.all(t, !has(t.quota) || t.quota.all(q, !has(q.lendingLimit)"

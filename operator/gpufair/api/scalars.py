@@ -193,8 +193,11 @@ QUALIFIED_NAME = (
 LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
 
 MAX_NAME_LENGTH = 63
+MAX_RESOURCE_LENGTH = 128  # of 317; the server's cost estimate grows with it
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=DNS_SUBDOMAIN)]
 Label = Annotated[str, Field(min_length=1, max_length=MAX_NAME_LENGTH, pattern=DNS_LABEL)]
-ResourceName = Annotated[str, Field(min_length=1, max_length=317, pattern=QUALIFIED_NAME)]
+ResourceName = Annotated[
+    str, Field(min_length=1, max_length=MAX_RESOURCE_LENGTH, pattern=QUALIFIED_NAME)
+]
 LabelKey = Annotated[str, Field(min_length=1, max_length=317, pattern=QUALIFIED_NAME)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]

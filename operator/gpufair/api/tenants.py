@@ -7,20 +7,16 @@ from pydantic import Field
 
 from gpufair.api.base import Model
 from gpufair.api.lists import atomic_list, unique_list
-from gpufair.api.scalars import Label, LabelKey, LabelValue, Name, Quantity
+from gpufair.api.scalars import MAX_RESOURCE_LENGTH, Label, LabelKey, LabelValue, Name, Quantity
 
-LEAST_WEIGHT = 0.001
-Weight = Annotated[
-    float,
-    Field(ge=LEAST_WEIGHT, le=1_000_000, json_schema_extra={"x-gpufair-format": "weight"}),
-]
+Weight = Annotated[float, Field(ge=0.001, le=1_000_000)]
 
 
 class Quota(Model):
     """What one owner has of one resource of one flavor."""
 
     flavor: Name
-    resource: Annotated[str, Field(max_length=253)] = ""
+    resource: Annotated[str, Field(max_length=MAX_RESOURCE_LENGTH)] = ""
     """May be omitted for a flavor of one resource."""
     nominal: Quantity
     """Units that are the owner's whenever it wants them."""
@@ -37,7 +33,7 @@ class Cohort(Model):
     parent: Name | None = None
     """Cohort above; omitted: the pool itself."""
     weight: Weight = 1
-    quota: Annotated[list[Quota], atomic_list(64)] = []
+    quota: Annotated[list[Quota], unique_list(64, "flavor", "resource")] = []
     """Quota of the department as a whole, beside that of its tenants."""
 
 
@@ -107,7 +103,7 @@ class Tenant(Model):
     """Tiers that the tenant may use; empty: all."""
     hold: bool = False
     """Admit nothing new; running work stays."""
-    quota: Annotated[list[Quota], atomic_list(64)] = []
+    quota: Annotated[list[Quota], unique_list(64, "flavor", "resource")] = []
     admission_checks: Annotated[list[Name], unique_list(8)] = []
     """AdmissionChecks of others that the tenant's work must pass."""
     flavor_fungibility: FlavorFungibility | None = None

@@ -8,7 +8,7 @@ from pydantic import Field
 from gpufair.api.base import Model
 from gpufair.api.fairness import History, Reclaim
 from gpufair.api.lists import atomic_list, named_list, unique_list
-from gpufair.api.scalars import Name, Percentage, Quantity
+from gpufair.api.scalars import MAX_RESOURCE_LENGTH, Name, Percentage, Quantity
 from gpufair.api.tenants import Weight
 
 TIME_OF_DAY = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
@@ -65,7 +65,7 @@ class QuotaOverride(Model):
     """Fields that take the place of the tenant's own; those omitted stay."""
 
     flavor: Name
-    resource: Annotated[str, Field(max_length=253)] = ""
+    resource: Annotated[str, Field(max_length=MAX_RESOURCE_LENGTH)] = ""
     nominal: Quantity | None = None
     borrowing_limit: Quantity | None = None
     lending_limit: Quantity | None = None

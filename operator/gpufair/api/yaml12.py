@@ -224,7 +224,7 @@ class _Reader:
                 " or in quotes",
                 _line(event),
             )
-            return None
+            return int(value)  # lest it is reported a second time as missing
         if _INT.fullmatch(value):
             return int(value, 0 if value[:2] in ("0o", "0x") else 10)
         if _NO_JSON_NUMBER.fullmatch(value):

@@ -10,13 +10,17 @@ from typing import Any
 
 import kopf
 
+from gpufair.api.kinds import GPU_SCHEDULING_POLICY
 from gpufair.api.policy import GROUP, VERSION
 from gpufair.cluster.client import Client
+from gpufair.cluster.errors import ClusterError
 from gpufair.handlers.login import connection_info
 from gpufair.loops.runtime import Runtime
 from gpufair.settings import Settings
 
 log = logging.getLogger(__name__)
+
+_KIND_RETRY = 2.0
 
 
 @kopf.on.startup()
@@ -31,6 +35,7 @@ async def configure(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> Non
         memo.runtime = Runtime(memo.client, Settings())
         memo.task = asyncio.create_task(memo.runtime.run())
         memo.task.add_done_callback(_ended)
+    await _kind_is_served(memo.runtime.client)
 
 
 @kopf.on.cleanup()
@@ -59,6 +64,28 @@ async def policy_event(event: Any, memo: Any, **_: Any) -> None:
         memo.runtime.policy_gone(raw)
     else:
         memo.runtime.policy_seen(raw)
+
+
+async def _kind_is_served(client: Client) -> None:
+    """Wait until policies can be watched.
+
+    Kopf looks for the kind once, and again at the moment that its CRD appears; the API server may
+    serve it a little later, and Kopf would then never know.
+    """
+    told = False
+    while not await _serves_policies(client):
+        if not told:
+            log.warning("There is no kind GpuSchedulingPolicy yet: install it with gpufair crd.")
+            told = True
+        await asyncio.sleep(_KIND_RETRY)
+
+
+async def _serves_policies(client: Client) -> bool:
+    try:
+        group = await client.discover(GROUP)
+    except ClusterError:
+        return False  # the runtime's own watches tell of an API server that does not answer
+    return group is not None and group.serves(GPU_SCHEDULING_POLICY)
 
 
 def _ended(task: "asyncio.Task[None]") -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from typing import Any
@@ -25,18 +26,27 @@ log = logging.getLogger(__name__)
 
 
 class Runtime:
-    """One operator process. `policy_seen` and `policy_gone` feed it; `run` does the work."""
+    """One operator process. `policy_seen` and `policy_gone` feed it; `run` does the work.
 
-    def __init__(self, client: Client, settings: Settings) -> None:
+    `now` tells the time that policies go by; who plays with it calls `reconcile_all` when it jumps.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        settings: Settings,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self.client = client
+        self._now = now
         self._settings = settings
         self.store = PolicyStore()
         self._queue = WorkQueue(self._reconcile)
         self.caches = Caches(
             client,
             on_object=self._object_changed,
-            on_namespace=self._every_policy,
-            on_presence=lambda _: self._every_policy(),
+            on_namespace=self.reconcile_all,
+            on_presence=lambda _: self.reconcile_all(),
         )
         self._recorder = EventRecorder(client)
         self._lease = LeaderElection(
@@ -70,7 +80,7 @@ class Runtime:
             teardown=teardown,
             reporter=reporter,
             gate=gate,
-            now=lambda: datetime.now(UTC),
+            now=self._now,
         )
 
     def policy_seen(self, raw: dict[str, Any]) -> None:
@@ -116,7 +126,7 @@ class Runtime:
 
     def _lease_changed(self, leader: bool) -> None:
         if leader:
-            self._every_policy()
+            self.reconcile_all()
 
     def _object_changed(self, policies: set[str], urgent: bool) -> None:
         names = set(self.store) if EVERY_POLICY in policies else policies
@@ -126,7 +136,8 @@ class Runtime:
             else:
                 self._queue.add_after(name, COUNTER_PERIOD)
 
-    def _every_policy(self) -> None:
+    def reconcile_all(self) -> None:
+        """Look at every policy again, soon."""
         for name in self.store:
             self._queue.add(name)
 

@@ -18,7 +18,7 @@ from gpufair.api.policy import PolicySpec
 from gpufair.api.tenants import Cohort, Tenant
 from gpufair.api.tiers import Tier
 from gpufair.plan.objects import Desired
-from gpufair.plan.quotas import Layout, layout, resource_groups, weight
+from gpufair.plan.quotas import cohort_groups, layout, resource_groups, weight
 from gpufair.plan.selectors import NAMESPACE_NAME, Facts
 from gpufair.plan.templates import render
 
@@ -45,7 +45,7 @@ class KueuePlan:
         spec = self._spec
         yield from (self._topology(f) for f in spec.flavors if f.topology_levels)
         yield from (self._flavor(f) for f in spec.flavors)
-        if self._layout.shared is not None:
+        if self._layout.shared and any(self._layout.shares(t.quota) for t in spec.tenants):
             yield self._flavor(Flavor.model_construct(name=self._layout.shared.flavors[0]))
         yield self._cohort(Cohort(name=self._name), parent="")
         yield from (self._cohort(c, parent=c.parent or self._name) for c in spec.cohorts)
@@ -68,13 +68,12 @@ class KueuePlan:
         )
 
     def _cohort(self, cohort: Cohort, parent: str) -> Desired:
-        bare = Layout(tuple(_without_other(self._layout)))
         return self._render(
             COHORT,
             cohort.name,
             parent=parent,
             weight=weight(cohort.weight),
-            groups=resource_groups(cohort.quota, bare, open_rest=True),
+            groups=cohort_groups(cohort.quota, self._layout),
         )
 
     def _workload_priority_class(self, tier: Tier) -> Desired:
@@ -143,11 +142,6 @@ class KueuePlan:
     ) -> Desired:
         context = {"policy": self._name, "name": name, "namespace": namespace, "owner": owner}
         return self._template(resource, name, namespace, context | values)
-
-
-def _without_other(layout: Layout) -> Iterator[Any]:
-    for group in layout.groups:
-        yield type(group)(group.resources, group.flavors)
 
 
 def _namespace_selector(tenant: Tenant) -> dict[str, Any]:

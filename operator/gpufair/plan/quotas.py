@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from gpufair.api.flavors import Flavor
+from gpufair.api.flavors import Flavor, other_flavor
 from gpufair.api.quantity import canonical
 from gpufair.api.tenants import Quota
 
@@ -30,14 +30,24 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a policy's flavors fall into groups, and the flavor of what rides along, if it has one.
+    """How a policy's flavors fall into groups, and the group of what rides along with several.
 
-    With several groups, cpu and memory cannot be in each; one group of their own, of a flavor
-    without node labels, keeps them from pulling pods to the nodes of the wrong flavor.
+    A ClusterQueue of one group has cpu and memory in it. In one of several they cannot be in each;
+    a group of their own, of a flavor without node labels, keeps them from pulling pods to the
+    nodes of the wrong flavor.
     """
 
     groups: tuple[Group, ...]
     shared: Group | None = None
+
+    def owned(self, quotas: Iterable[Quota]) -> list[Group]:
+        """The groups that these quotas are of."""
+        flavors = {quota.flavor for quota in quotas}
+        return [group for group in self.groups if flavors.intersection(group.flavors)]
+
+    def shares(self, quotas: Iterable[Quota]) -> bool:
+        """Whether a queue of these quotas needs the shared group."""
+        return self.shared is not None and len(self.owned(quotas)) > 1
 
 
 def layout(policy: str, flavors: Sequence[Flavor]) -> Layout:
@@ -45,71 +55,68 @@ def layout(policy: str, flavors: Sequence[Flavor]) -> Layout:
     grouped: dict[tuple[str, ...], list[Flavor]] = {}
     for flavor in flavors:
         grouped.setdefault(tuple(flavor.resources), []).append(flavor)
-    inline = len(grouped) == 1
     groups = tuple(
-        Group(
-            key,
-            tuple(flavor.name for flavor in members),
-            tuple(members[0].other_resources) if inline else (),
-        )
+        Group(key, tuple(flavor.name for flavor in members), tuple(members[0].other_resources))
         for key, members in grouped.items()
     )
     names = dict.fromkeys(name for flavor in flavors for name in flavor.other_resources)
-    if inline or not names:
+    if len(groups) == 1 or not names:
         return Layout(groups)
     return Layout(groups, Group((), (other_flavor(policy),), tuple(names)))
 
 
-def other_flavor(policy: str) -> str:
-    """Name of the ResourceFlavor for cpu, memory and the like where groups cannot hold them."""
-    return f"{policy}-other"
+def resource_groups(quotas: Sequence[Quota], layout: Layout) -> list[dict[str, Any]]:
+    """Return the resource groups of a ClusterQueue: those flavors that it has quota of.
 
-
-def resource_groups(
-    quotas: Iterable[Quota], layout: Layout, *, open_rest: bool = False
-) -> list[dict[str, Any]]:
-    """Return the resource groups of an owner: those flavors that it has quota of.
-
-    Resources of such a flavor that it has no quota of get none, and may not be borrowed either
-    unless `open_rest`: a cohort must not bar its tenants from what it has no part in itself.
+    Resources of such a flavor that it has no quota of get none, and may not be borrowed either.
     """
-    by_key = {(q.flavor, q.resource): q for q in quotas}
-    owned = {flavor for flavor, _ in by_key}
+    shares = layout.shares(quotas)
     groups = [
-        _group(group, [name for name in group.flavors if name in owned], by_key, open_rest)
-        for group in layout.groups
-        if owned.intersection(group.flavors)
+        _group(group, quotas, other=() if shares else group.other) for group in layout.owned(quotas)
     ]
-    if groups and layout.shared is not None:
-        groups.append(_group(layout.shared, list(layout.shared.flavors), {}, open_rest))
+    if shares and layout.shared is not None:
+        groups.append(_group(layout.shared, quotas, other=layout.shared.other))
     return groups
 
 
+def cohort_groups(quotas: Sequence[Quota], layout: Layout) -> list[dict[str, Any]]:
+    """Return the resource groups of a Cohort.
+
+    It must not bar its tenants from borrowing what it has no part in itself.
+    """
+    return [_group(group, quotas, other=(), open_rest=True) for group in layout.owned(quotas)]
+
+
 def _group(
-    group: Group, flavors: list[str], quotas: dict[tuple[str, str], Quota], open_rest: bool
+    group: Group, quotas: Sequence[Quota], *, other: Sequence[str], open_rest: bool = False
 ) -> dict[str, Any]:
-    single = len(group.resources) == 1
+    by_key = {(quota.flavor, quota.resource): quota for quota in quotas}
+    owned = {quota.flavor for quota in quotas}
     return {
-        "resources": [*group.resources, *group.other],
+        "resources": [*group.resources, *other],
         "flavors": [
             {
                 "name": flavor,
                 "resources": [
                     *(
-                        _limits(
-                            name,
-                            quotas.get((flavor, name))
-                            or (quotas.get((flavor, "")) if single else None),
-                            open_rest,
-                        )
-                        for name in group.resources
+                        _limits(n, _find(by_key, flavor, n, group), open_rest)
+                        for n in group.resources
                     ),
-                    *(_unreached(name) for name in group.other),
+                    *(_unreached(name) for name in other),
                 ],
             }
-            for flavor in flavors
+            for flavor in group.flavors
+            if flavor in owned or not group.resources
         ],
     }
+
+
+def _find(
+    by_key: dict[tuple[str, str], Quota], flavor: str, resource: str, group: Group
+) -> Quota | None:
+    """The quota of a resource, which need not be named in a group of one."""
+    unnamed = by_key.get((flavor, "")) if len(group.resources) == 1 else None
+    return by_key.get((flavor, resource)) or unnamed
 
 
 def _limits(name: str, quota: Quota | None, open_rest: bool) -> dict[str, Any]:

@@ -140,7 +140,9 @@ def test_not_utf8() -> None:
 
 
 def test_byte_order_mark() -> None:
-    assert names(load_text(b"\xef\xbb\xbf" + SMALL.encode(), "p.yaml")) == ["small"]
+    mark = b"\xef\xbb\xbf"
+    assert names(load_text(mark + SMALL.encode(), "p.yaml")) == ["small"]
+    assert names(load_text(mark + json.dumps(base()).encode(), "p.json")) == ["pool"]
 
 
 def test_too_large() -> None:
@@ -232,6 +234,33 @@ def test_nulls_are_named_by_path() -> None:
         "spec.tiers[2].aging.limit",
         "spec.mig[0]",
     ]
+
+
+@pytest.mark.parametrize(
+    "value", ["\n", "x" * 500, {"a\nb": None}, {"x" * 500: 1}, 10**19, -(10**4000), [[[[1]]]]]
+)
+def test_messages_stay_on_one_short_line(value: object) -> None:
+    for path in ("spec.engine", "spec.mig", "spec.fairness", "spec.tiers[0].priority", "spec.x"):
+        with pytest.raises(InvalidPolicy) as caught:
+            parse_policy(edited(base(), {path: value}))
+        for problem in caught.value.problems:
+            assert str(problem).isprintable()
+            assert len(str(problem)) < 300
+
+
+@pytest.mark.parametrize("depth", [150, 300, 900])
+def test_deeply_nested_json(depth: int) -> None:
+    text = json.dumps(base())[:-1] + ', "x": ' + "[" * depth + "]" * depth + "}"
+    (line,) = lines(load_text(text.encode(), "p.json"))
+    assert line.isprintable()
+
+
+def test_deeply_nested_objects() -> None:
+    deep: list[object] = []
+    for _ in range(100_000):
+        deep = [deep]
+    with pytest.raises(InvalidPolicy, match="nested too deeply"):
+        parse_policy(edited(base(), {"spec.mig": []}) | {"x": deep})
 
 
 def test_the_number_of_problems_is_said() -> None:

@@ -78,6 +78,7 @@ WARN_ONLY = {
     "checkpoint_interval",
     "gang_without_group",
     "without_quota",
+    "topology_across_groups",
     "nominal_above_capacity",
     "nothing_overridden",
     "guarantee_without_effect",
@@ -131,8 +132,16 @@ def read(policy: Json) -> Policy:
         (
             {"spec.tenants[2].quota": []},
             [
-                "spec.tenants[2].quota: is empty, so the tenant can only borrow: write what it is"
-                " entitled to"
+                "spec.tenants[2].quota: is empty, so the tenant can run nothing: write its quota,"
+                " with nominal 0 if it only borrows"
+            ],
+        ),
+        (
+            {"spec.tenants[3].quota[1]": {"flavor": "h100", "nominal": 1}},
+            [
+                "spec.tenants[3].quota: is of flavors of different resources, one with"
+                " topologyLevels, whose nodes Kueue then gives to no pod that requests"
+                " otherResources: write a tenant for each"
             ],
         ),
         (
@@ -193,6 +202,9 @@ def read(policy: Json) -> Policy:
         ),
         # A cohort lends what is below it, which its own nominal does not bound.
         ({"spec.cohorts[0].quota": [{"flavor": "h100", "nominal": 1, "lendingLimit": 9}]}, []),
+        # All of nominal may be lent, however it is written.
+        ({"spec.tenants[0].quota[0].lendingLimit": 32}, []),
+        ({"spec.tenants[0].quota[0].lendingLimit": "32000m"}, []),
         # Sums that fit exactly, and no capacity at all.
         ({"spec.flavors[1].capacity": 48}, []),
         # A ceiling for a top tier that will get a tier above it later.

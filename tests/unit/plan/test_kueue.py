@@ -418,5 +418,7 @@ def _floats(value: Any) -> Any:
 
 def test_a_policy_of_the_longest_name_can_have_a_flavor_of_what_rides_along() -> None:
     name = "p" * 63
-    found = manifests(policy(name, flavors=[flavor(), bare_flavor("m", "x.io/mig")]))
+    spanning = tenant("nlp", quota(1), quota(1, "m"))
+    listed = [flavor(), bare_flavor("m", "x.io/mig")]
+    found = manifests(policy(name, flavors=listed, tenants=[spanning]))
     assert f"ResourceFlavor {name}-other" in found

@@ -42,16 +42,26 @@ def test_flavors_of_different_resources_are_groups_in_order_of_appearance() -> N
 
 
 def test_with_several_groups_cpu_and_memory_get_a_group_and_flavor_of_their_own() -> None:
-    found = layout("pool", flavors(flavor("a"), bare_flavor("m", MIG)))
-    assert [g.other for g in found.groups] == [(), ()]
-    assert found.shared == Group((), ("pool-other",), OTHER)
+    listed = (flavor("a"), bare_flavor("m", MIG))
+    assert shape(groups([quota(1, "a"), quota(1, "m")], *listed)) == [
+        ([GPU], ["a"]),
+        ([MIG], ["m"]),
+        (list(OTHER), ["pool-other"]),
+    ]
+
+
+def test_a_queue_of_one_group_has_cpu_and_memory_in_it() -> None:
+    """Topology-aware scheduling wants all resources of a pod from one flavor."""
+    listed = (flavor("a"), bare_flavor("m", MIG))
+    assert shape(groups([quota(1, "m")], *listed)) == [([MIG, *OTHER], ["m"])]
 
 
 def test_one_group_that_has_cpu_still_shares_it_with_the_others() -> None:
     """Else pods of the other group would be pulled to the nodes of this one's flavor."""
-    found = layout("pool", flavors(flavor("a"), bare_flavor("m", MIG, otherResources=[])))
-    assert [g.other for g in found.groups] == [(), ()]
-    assert found.shared == Group((), ("pool-other",), OTHER)
+    listed = (flavor("a"), bare_flavor("m", MIG, otherResources=[]))
+    found = shape(groups([quota(1, "a"), quota(1, "m")], *listed))
+    assert found[0] == ([GPU], ["a"])
+    assert found[-1] == (list(OTHER), ["pool-other"])
 
 
 def test_the_shared_group_has_the_resources_of_all_flavors_once() -> None:
@@ -77,8 +87,7 @@ def test_without_other_resources_there_is_no_shared_group() -> None:
 def test_a_queue_has_the_flavors_that_it_has_quota_of() -> None:
     listed = (flavor("a"), flavor("b"), bare_flavor("m", MIG))
     assert shape(groups([quota(1, "b")], *listed)) == [
-        ([GPU], ["b"]),
-        (list(OTHER), ["pool-other"]),
+        ([GPU, *OTHER], ["b"]),
     ]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from typing import NamedTuple
 
 from gpufair.api.flavors import Flavor
@@ -92,11 +93,10 @@ def _positions(names: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def listed(names: Iterable[str]) -> str:
+def listed(names: Collection[str]) -> str:
     """Return names for a message, in their order and not more than eight."""
-    given = list(names)
-    first = ", ".join(given[:8])
-    return f"{first} or {len(given) - 8} more" if len(given) > 8 else first
+    first = ", ".join(islice(names, 8))
+    return f"{first} or {len(names) - 8} more" if len(names) > 8 else first
 
 
 def unknown(path: str, value: str, what: str, known: Collection[str]) -> Problem:

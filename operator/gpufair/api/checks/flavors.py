@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpufair.api.checks.context import Context, listed
-from gpufair.api.flavors import Flavor, TaintEffect, Toleration, TolerationOperator
+from gpufair.api.flavors import (
+    Flavor,
+    TaintEffect,
+    Toleration,
+    TolerationOperator,
+    other_flavor,
+)
 from gpufair.api.messages import shown
 from gpufair.api.problems import Problem, error
 
 HOSTNAME = "kubernetes.io/hostname"
+MOST_GROUPS = 16
 
 
 def capacity_and_capacities(context: Context) -> Iterator[Problem]:
@@ -73,6 +80,38 @@ def resources_covered_twice(context: Context) -> Iterator[Problem]:
                 )
 
 
+def reserved_name(context: Context) -> Iterator[Problem]:
+    """With several groups, what their pods share is covered by a flavor of our own."""
+    if not _shares(context):
+        return
+    reserved = other_flavor(context.policy.name)
+    for path, flavor in _flavors(context):
+        if flavor.name == reserved:
+            yield error(
+                f"{path}.name",
+                f"is {shown(reserved)}, which this policy needs for otherResources: choose another",
+            )
+
+
+def too_many_groups(context: Context) -> Iterator[Problem]:
+    groups = len(_groups(context)) + _shares(context)
+    if groups > MOST_GROUPS:
+        yield error(
+            "spec.flavors",
+            f"form {groups} resource groups, and Kueue allows {MOST_GROUPS}: let flavors share"
+            " their resources, or write no otherResources",
+        )
+
+
+def _groups(context: Context) -> set[tuple[str, ...]]:
+    return {tuple(flavor.resources) for flavor in context.spec.flavors}
+
+
+def _shares(context: Context) -> bool:
+    riding = any(flavor.other_resources for flavor in context.spec.flavors)
+    return riding and len(_groups(context)) > 1
+
+
 def topology_without_labels(context: Context) -> Iterator[Problem]:
     for path, flavor in _flavors(context):
         if flavor.topology_levels and not flavor.node_labels:
@@ -134,6 +173,8 @@ CHECKS = (
     capacities_of_other_resources,
     resource_groups,
     resources_covered_twice,
+    reserved_name,
+    too_many_groups,
     topology_without_labels,
     hostname_not_lowest,
     duplicate_taints,

@@ -74,7 +74,23 @@ def without_quota(context: Context) -> Iterator[Problem]:
         if not tenant.quota:
             yield warning(
                 f"{path}.quota",
-                "is empty, so the tenant can only borrow: write what it is entitled to",
+                "is empty, so the tenant can run nothing: write its quota, with nominal 0 if it"
+                " only borrows",
+            )
+
+
+def topology_across_groups(context: Context) -> Iterator[Problem]:
+    """Kueue places a pod by topology only when all that it requests is of one flavor."""
+    flavors = {flavor.name: flavor for flavor in context.spec.flavors}
+    for path, tenant in _tenants(context):
+        owned = [flavors[quota.flavor] for quota in tenant.quota if quota.flavor in flavors]
+        groups = {tuple(flavor.resources) for flavor in owned}
+        rides = any(flavor.other_resources for flavor in owned)
+        if rides and len(groups) > 1 and any(flavor.topology_levels for flavor in owned):
+            yield warning(
+                f"{path}.quota",
+                "is of flavors of different resources, one with topologyLevels, whose nodes Kueue"
+                " then gives to no pod that requests otherResources: write a tenant for each",
             )
 
 
@@ -127,6 +143,7 @@ CHECKS = (
     namespace_selector,
     unknown_tier,
     without_quota,
+    topology_across_groups,
     fungibility_preference,
     borrow_without_reclaim,
 )
