@@ -125,11 +125,18 @@ async def until(
     return time.perf_counter() - started
 
 
+async def _metrics(client: Client) -> str:
+    connector = aiohttp.TCPConnector(ssl=_tls(client.configuration))
+    async with (
+        aiohttp.ClientSession(connector=connector) as session,
+        session.get(client.url + "/metrics") as response,
+    ):
+        return await response.text()
+
+
 async def writes(client: Client, kinds: Iterable[str]) -> Counter[str]:
     """Writes that the API server has seen so far, by kind (plural); subresources left out."""
-    session: Any = client._session
-    async with session.get(client.url + "/metrics") as response:
-        text = await response.text()
+    text = await _metrics(client)
     wanted, found = set(kinds), Counter[str]()
     for labels, value in _SAMPLE.findall(text):
         named = dict(_LABEL.findall(labels))
@@ -144,12 +151,10 @@ async def writes(client: Client, kinds: Iterable[str]) -> Counter[str]:
 
 async def settled(client: Client, seconds: float = 300) -> None:
     """Wait until Kueue has stopped writing: no status write for three seconds."""
-    session: Any = client._session
     last, since = -1.0, time.perf_counter()
 
     async def total() -> float:
-        async with session.get(client.url + "/metrics") as response:
-            text = await response.text()
+        text = await _metrics(client)
         return sum(
             float(value)
             for labels, value in _SAMPLE.findall(text)
