@@ -6,6 +6,8 @@ thousand tenants does not fit there. `kopf run -m gpufair.handlers` works as `gp
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -23,6 +25,17 @@ log = logging.getLogger(__name__)
 _KIND_RETRY = 2.0
 
 
+class EndlessPauses:
+    """Seconds between attempts to reach the API server: growing, and without an end.
+
+    Kopf's own list ends after a minute and a half, and the operator with it. An API server that is
+    away for an hour is no reason to lose the view of the cluster.
+    """
+
+    def __iter__(self) -> Iterator[float]:
+        return chain((0.5, 1.0, 2.0, 5.0), repeat(10.0))
+
+
 @kopf.on.startup()
 async def configure(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> None:
     """Keep Kopf's hands off the objects, and start the runtime unless somebody runs it already."""
@@ -30,6 +43,7 @@ async def configure(settings: kopf.OperatorSettings, memo: Any, **_: Any) -> Non
     settings.watching.server_timeout = 300
     settings.watching.client_timeout = 360
     settings.peering.standalone = True
+    settings.networking.error_backoffs = EndlessPauses()
     if getattr(memo, "runtime", None) is None:
         memo.client = await Client.auto().__aenter__()
         memo.runtime = Runtime(memo.client, Settings())
