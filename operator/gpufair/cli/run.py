@@ -48,6 +48,8 @@ def _first(group: BaseExceptionGroup[GpufairError]) -> GpufairError:
 
 
 async def _main(settings: Settings) -> None:
+    import gc
+
     import kopf
 
     from gpufair import handlers  # registers the handlers
@@ -57,6 +59,10 @@ async def _main(settings: Settings) -> None:
     del handlers
     async with Client.auto(settings.kubeconfig, settings.context) as client:
         await client.server_version()
+        # Caches of many thousand objects live as long as the process: looking through them again
+        # and again for garbage costs more than what is found.
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         runtime = Runtime(client, settings)
         async with asyncio.TaskGroup() as group:
             loops = group.create_task(runtime.run())

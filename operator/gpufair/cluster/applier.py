@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter, OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
@@ -128,7 +128,7 @@ class Wave:
     """Operations that may run in any order. With `needs_success` they are skipped unless all
     operations of the earlier waves succeeded."""
 
-    operations: Sequence[Operation]
+    operations: Collection[Operation]
     needs_success: bool = False
 
 
@@ -182,7 +182,7 @@ class Applier:
 
     async def run(
         self,
-        waves: Iterable[Wave | Sequence[Operation]],
+        waves: Iterable[Wave | Collection[Operation]],
         *,
         on_outcome: Callable[[Outcome], None] | None = None,
     ) -> Report:
@@ -202,7 +202,7 @@ class Applier:
         return report
 
     async def _wave(
-        self, operations: Sequence[Operation], on_outcome: Callable[[Outcome], None] | None
+        self, operations: Collection[Operation], on_outcome: Callable[[Outcome], None] | None
     ) -> list[Outcome]:
         outcomes: list[Outcome | None] = [None] * len(operations)
         queue = iter(enumerate(operations))

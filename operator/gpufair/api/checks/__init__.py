@@ -9,6 +9,7 @@ from gpufair.api.checks import (
     cohorts,
     fairness,
     flavors,
+    meetings,
     mig,
     names,
     quota,
@@ -32,6 +33,7 @@ CHECKS: Final[tuple[Callable[[Context], Iterator[Problem]], ...]] = (
     *quota.CHECKS,
     *fairness.CHECKS,
     *windows.CHECKS,
+    *meetings.CHECKS,
     *mig.CHECKS,
 )
 
