@@ -61,6 +61,6 @@ $(VENV)/ready: pyproject.toml locks/dev.txt locks/go.txt
 		$(PIP) install -q --require-hashes -r locks/go.txt; }
 	@touch $@
 
-clean: ## Stop local clusters and remove what was built here; the binaries' cache stays
-	-@test ! -x $(BIN)/gpufair || $(BIN)/gpufair local down --all
+clean: ## Stop the clusters that make starts, remove what was built here; the cache of binaries stays
+	-@for name in default demo bench; do test ! -x $(BIN)/gpufair || $(BIN)/gpufair local down --name $$name 2>/dev/null; done
 	rm -rf $(VENV) build dist bench-results .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -36,7 +36,8 @@ def run(
     if lease_namespace:
         settings = replace(settings, lease_namespace=lease_namespace)
     try:
-        asyncio.run(_main(settings))
+        with asyncio.Runner(loop_factory=_new_loop) as runner:
+            runner.run(_main(settings))
     except* GpufairError as group:
         raise _first(group) from None
 
@@ -45,6 +46,16 @@ def _first(group: BaseExceptionGroup[GpufairError]) -> GpufairError:
     """The first failure: groups of tasks lie within groups."""
     found = group.exceptions[0]
     return _first(found) if isinstance(found, BaseExceptionGroup) else found
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    """uvloop where there is one: at thousands of requests the loop itself is what costs."""
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+    return loop
 
 
 async def _main(settings: Settings) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import random
 import time
@@ -15,6 +14,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Literal, Self
 from urllib.parse import urlencode
+
+import orjson
 
 from gpufair.api.kinds import Resource
 from gpufair.cluster import credentials
@@ -35,8 +36,6 @@ _MERGE: Final = "application/merge-patch+json"
 _JSON_PATCH: Final = "application/json-patch+json"
 
 _BIG: Final = 2**18
-
-_encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +393,7 @@ class Client:
             query["dryRun"] = "All"
             call.verb = "dry-run"
         call.target = _target(call.target, query)
-        call.body = _encode(body).encode()
+        call.body = orjson.dumps(body)
         return await self._json(call, retry_for)
 
     async def _json(self, call: Call, retry_for: float | None = None) -> tuple[int, Json]:
@@ -422,7 +421,7 @@ def _parsed(body: bytes) -> Any:
     if pause:
         gc.disable()
     try:
-        return json.loads(body)
+        return orjson.loads(body)
     except ValueError:
         return None
     finally:

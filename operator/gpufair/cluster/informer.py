@@ -7,7 +7,6 @@ is not kept. Events arrive as plain calls on the event loop, in order, and must 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -16,6 +15,8 @@ from contextlib import aclosing
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
+
+import orjson
 
 from gpufair.api.kinds import Resource
 from gpufair.cluster.backoff import Backoff, Jitter
@@ -194,7 +195,7 @@ class Informer(Generic[T]):
 
     def _event(self, line: bytes) -> None:
         try:
-            event = json.loads(line)
+            event = orjson.loads(line)
             kind, item = event["type"], event["object"]
         except (ValueError, KeyError, TypeError) as error:
             raise ClusterError(f"A watch of {self.resource.name} sent no event.") from error
