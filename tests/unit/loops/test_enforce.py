@@ -8,7 +8,7 @@ from gpufair.api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY_CLASS
 from gpufair.api.load import parse_policy
 from gpufair.api.policy import Policy
 from gpufair.cluster.applier import Result
-from gpufair.loops.enforce import Enforcer, Passed, Tally
+from gpufair.loops.enforce import Enforcer, Passed, Tally, _Operations
 from gpufair.loops.policies import Memory
 from gpufair.plan.selectors import NamespaceFact
 from tests.unit.builders import (
@@ -196,3 +196,16 @@ async def test_foreign_objects_are_left_untouched(stage: Stage) -> None:
     passed = await stage.enforce()
     assert not [title for wave in stage.applier.waves for title in wave if "Queue" in title]
     assert len(passed.tally.conflicts) == 2
+
+
+def test_operations_are_made_when_their_turn_comes() -> None:
+    made: list[Any] = []
+
+    def make(write: Any) -> Any:
+        made.append(write)
+        return write
+
+    operations = _Operations(["first", "second"], make)  # type: ignore[list-item]
+    assert len(operations) == 2
+    assert next(iter(operations)) == "first"
+    assert made == ["first"]
