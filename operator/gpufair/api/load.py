@@ -97,7 +97,11 @@ def load_files(paths: Iterable[str | Path]) -> list[Loaded]:
 
 
 def _load_path(path: str) -> list[Loaded]:
+    if not path:
+        return [_refused("''", "is no file: write its name, or - for standard input")]
     if path == STDIN:
+        if sys.stdin is None:
+            return [_refused("<stdin>", "is closed: write the name of a file")]
         return load_text(sys.stdin.buffer.read(MAX_BYTES + 1), "<stdin>")
     if Path(path).is_dir():
         return _load_folder(Path(path))
@@ -105,7 +109,7 @@ def _load_path(path: str) -> list[Loaded]:
 
 
 def _load_folder(folder: Path) -> list[Loaded]:
-    files = sorted(item for item in folder.iterdir() if item.suffix in _SUFFIXES)
+    files = sorted(item for item in folder.iterdir() if item.suffix in _SUFFIXES and item.is_file())
     results = [loaded for file in files for loaded in _load_file(str(file), named=False)]
     if not any(loaded.policy or _failed(loaded) for loaded in results):
         results.append(_refused(str(folder), f"holds no file with a {KIND}"))

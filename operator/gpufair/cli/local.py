@@ -103,6 +103,9 @@ def down(name: str, every: bool) -> None:
     """Stop the cluster and remove all it has written."""
     from gpufair import local as clusters
 
+    source = click.get_current_context().get_parameter_source("name")
+    if every and source is not click.core.ParameterSource.DEFAULT:
+        raise click.UsageError("--all takes every local cluster, --name one: write one of them.")
     for each in clusters.names() if every else [name]:
         if clusters.down(each):
             click.echo(f"Local cluster {each!r} is down.", err=True)

@@ -11,7 +11,7 @@ import click
 from gpufair.api.checks import check
 from gpufair.api.load import Loaded, load_files
 from gpufair.api.policy import Policy
-from gpufair.api.problems import Problem, Severity, warning
+from gpufair.api.problems import Problem, Severity, error, warning
 from gpufair.cli import options
 from gpufair.errors import GpufairError
 from gpufair.plan.objects import Desired
@@ -29,6 +29,22 @@ def judge(loaded: Loaded) -> list[Problem]:
     return problems
 
 
+def judge_all(filenames: Sequence[str]) -> list[tuple[Loaded, list[Problem]]]:
+    """All findings about files: of each document, and that no two are of one policy."""
+    judged = [(loaded, judge(loaded)) for loaded in load_files(filenames)]
+    first: dict[str, Loaded] = {}
+    for loaded, problems in judged:
+        if loaded.policy is None:
+            continue
+        other = first.setdefault(loaded.policy.name, loaded)
+        if other is not loaded:
+            name = loaded.policy.name
+            problems.insert(
+                0, error("metadata.name", f"is {name!r}, as in {other.where}: keep one of them")
+            )
+    return judged
+
+
 def load(filenames: Sequence[str]) -> list[Policy]:
     """Read valid policies from files, warnings to stderr.
 
@@ -36,8 +52,7 @@ def load(filenames: Sequence[str]) -> list[Policy]:
     """
     lines: list[str] = []
     policies: list[Policy] = []
-    for loaded in load_files(filenames):
-        problems = judge(loaded)
+    for loaded, problems in judge_all(filenames):
         for problem in problems:
             if not problem.is_error:
                 click.echo(f"{problem.severity.value}: {loaded.describe(problem)}", err=True)
@@ -64,7 +79,7 @@ def validate(
 
     Warnings keep exit 0. No cluster is needed, unless --cluster asks for one.
     """
-    judged = [(loaded, judge(loaded)) for loaded in load_files(filenames)]
+    judged = judge_all(filenames)
     if cluster:
         _ask_cluster(judged, kubeconfig, context)
     if output == "json":

@@ -6,7 +6,7 @@ from datetime import datetime
 from itertools import groupby
 
 from gpufair.api.kinds import LOCAL_QUEUE, POD, PRIORITY_CLASS
-from gpufair.api.policy import Policy
+from gpufair.api.policy import DeletionPolicy, Policy
 from gpufair.cluster.applier import Applier, Operation, Outcome, Result, Wave
 from gpufair.cluster.client import Client
 from gpufair.loops.caches import Caches
@@ -85,14 +85,24 @@ class Enforcer:
         return Passed(planned, found, tally, missing)
 
     async def retire(
-        self, policy: str, uid: str, going: Sequence[Key], tally: Tally, *, evict: bool = False
+        self,
+        policy: str,
+        uid: str,
+        going: Sequence[Key],
+        tally: Tally,
+        *,
+        ending: DeletionPolicy | None = None,
     ) -> None:
-        """Take the next steps towards the end of the objects `going`."""
+        """Take the next steps towards the end of the objects `going`.
+
+        `ending` is the policy's deletionPolicy when all of it goes.
+        """
         if not going:
             self._caches.retiring.discard(policy)
             return
         self._caches.retiring.add(policy)
-        using = await self._usage(going)
+        using = await self._usage(going, ending=ending is not None)
+        evict = ending is DeletionPolicy.EVICT
         step = retire(going, self._caches.live, using, evict=evict)
         tally.waits += step.waits
         await self._run(self._steps(policy, uid, step), tally)
@@ -146,8 +156,8 @@ class Enforcer:
             name = f"{operation.resource.kind} {where}{operation.name}"
             tally.errors.append(f"{name}: {outcome.message}")
 
-    async def _usage(self, going: Sequence[Key]) -> Usage:
-        found = usage(self._caches.workloads.values())
+    async def _usage(self, going: Sequence[Key], *, ending: bool) -> Usage:
+        found = usage(self._caches.workloads.values(), running_only=ending)
         classes = {name for kind, _, name in going if kind is PRIORITY_CLASS}
         if not classes:
             return found

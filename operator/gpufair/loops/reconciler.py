@@ -156,7 +156,8 @@ class Reconciler:
     def _counters(self, passed: Passed, now: datetime) -> dict[str, Any]:
         planned = passed.plan
         live = self._caches.live
-        found = figures(planned.spec, live, self._caches.workloads.values(), now)
+        own = {key: there for key, there in live.items() if policy_of(there) == planned.policy}
+        found = figures(planned.spec, own, self._caches.workloads.values(), now)
         fields = status_fields(found)
         present = (item.key for item in planned.objects if item.key in live)
         fields["appliedObjects"] = count_by_kind(present)

@@ -58,9 +58,9 @@ class Teardown:
             await self._let_go(raw)
             return None
         tally = Tally()
-        evict = mode == DeletionPolicy.EVICT
+        ending = DeletionPolicy.EVICT if mode == DeletionPolicy.EVICT else DeletionPolicy.WAIT
         uid = raw["metadata"]["uid"]
-        await self._enforcer.retire(name, uid, going, tally, evict=evict)
+        await self._enforcer.retire(name, uid, going, tally, ending=ending)
         waits = [*tally.errors, *tally.waits] or ["the last objects to disappear"]
         message = say.joined(f"Deletion ({mode}) waits for", waits)
         found = [Condition("Ready", FALSE, "Deleting", message)]

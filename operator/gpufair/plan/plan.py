@@ -25,6 +25,7 @@ class Plan:
 
     objects: Sequence[Desired]
     spec: PolicySpec
+    policy: str = ""
     collisions: Sequence[str] = ()
     """Namespaces that a second tenant claims, one clause each."""
     over_capacity: Sequence[Problem] = ()
@@ -49,10 +50,10 @@ def plan(policy: Policy, facts: Facts, now: datetime, renderer: Renderer | None 
         upcoming = windows.next_transition(spec.windows, now)
         spec, names = effective(spec, active), tuple(w.name for w in active)
     if spec.engine is not Engine.KUEUE:
-        return Plan([], spec, active_windows=names, next_transition=upcoming)
+        return Plan([], spec, policy.name, active_windows=names, next_transition=upcoming)
     renderer = renderer or Renderer()
     kueue = KueuePlan(policy.name, spec, facts, renderer)
     objects = list(kueue.objects())
     renderer.forget_unused()
     over = nominal_above_capacity(Context(policy.model_copy(update={"spec": spec})))
-    return Plan(objects, spec, kueue.collisions, list(over), names, upcoming)
+    return Plan(objects, spec, policy.name, kueue.collisions, list(over), names, upcoming)

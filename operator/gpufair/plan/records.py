@@ -116,14 +116,17 @@ def _of_container(container: Mapping[str, Any]) -> dict[str, Fraction]:
     return {name: parse_quantity(text) for name, text in asked.items() if name not in _COMMON}
 
 
-def usage(workloads: Iterable[WorkloadRecord]) -> Usage:
-    """What unfinished work holds and names."""
+def usage(workloads: Iterable[WorkloadRecord], *, running_only: bool = False) -> Usage:
+    """What unfinished work holds and names; with `running_only` only what holds quota counts.
+
+    That is for the end of a policy: what waits then in queues that go can never start.
+    """
     reserving: dict[tuple[str, str], int] = {}
     reserving_in: dict[str, int] = {}
     workload_classes: set[str] = set()
     pod_classes: set[str] = set()
     for record in workloads:
-        if record.state is State.FINISHED:
+        if record.state is State.FINISHED or (running_only and not record.holds_quota):
             continue
         workload_classes.add(record.workload_class)
         pod_classes.update(record.pod_classes)

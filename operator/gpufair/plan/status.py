@@ -84,9 +84,14 @@ class Figures:
 def figures(
     spec: PolicySpec, live: Live, workloads: Iterable[WorkloadRecord], now: datetime
 ) -> Figures:
-    """Count use from the ClusterQueues' status, and what waits from the Workloads."""
+    """Count use from the ClusterQueues' status, and what waits from the Workloads.
+
+    `live` are the policy's own objects: what uses others' queues of the same name is theirs.
+    """
     resources = dict.fromkeys(name for flavor in spec.flavors for name in flavor.resources)
-    waiting: dict[str, dict[str, Fraction]] = {tenant.name: {} for tenant in spec.tenants}
+    waiting: dict[str, dict[str, Fraction]] = {
+        tenant.name: {} for tenant in spec.tenants if (CLUSTER_QUEUE, "", tenant.name) in live
+    }
     tiers = _TierCount(spec, now)
     for record in workloads:
         asked = waiting.get(queue_of(record, live))
@@ -98,7 +103,9 @@ def figures(
         if record.state is State.PENDING:
             _add(asked, ((name, n) for name, n in record.requests if name in resources))
     tenants = [
-        _tenant(t, live.get((CLUSTER_QUEUE, "", t.name)) or {}, waiting[t.name], spec.flavors)
+        _tenant(
+            t, live.get((CLUSTER_QUEUE, "", t.name)) or {}, waiting.get(t.name, {}), spec.flavors
+        )
         for t in spec.tenants
     ]
     return Figures(tenants, tiers.result(), capacity(spec))

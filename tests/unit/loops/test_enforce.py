@@ -6,7 +6,7 @@ import pytest
 
 from gpufair.api.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, PRIORITY_CLASS
 from gpufair.api.load import parse_policy
-from gpufair.api.policy import Policy
+from gpufair.api.policy import DeletionPolicy, Policy
 from gpufair.cluster.applier import Result
 from gpufair.loops.enforce import Enforcer, Passed, Tally, _Operations
 from gpufair.loops.policies import Memory
@@ -55,9 +55,9 @@ class Stage:
     async def enforce(self, **spec: Any) -> Passed:
         return await self.enforcer.enforce(wanted(**spec), Memory(), NOW)
 
-    async def retire(self, *going: Json, evict: bool = False) -> Tally:
+    async def retire(self, *going: Json, ending: DeletionPolicy | None = None) -> Tally:
         tally = Tally()
-        await self.enforcer.retire("pool", "uid-1", list(keyed(*going)), tally, evict=evict)
+        await self.enforcer.retire("pool", "uid-1", list(keyed(*going)), tally, ending=ending)
         return tally
 
 
@@ -160,7 +160,7 @@ async def test_a_local_queue_of_another_cluster_queue_is_emptied_and_made_anew(
 async def test_evict_drains(stage: Stage) -> None:
     queue = local_queue("nlp")
     stage.caches.live = keyed(queue)
-    await stage.retire(queue, evict=True)
+    await stage.retire(queue, ending=DeletionPolicy.EVICT)
     assert stage.caches.live[LOCAL_QUEUE, "nlp", "gpu"]["spec"]["stopPolicy"] == "HoldAndDrain"
 
 

@@ -161,3 +161,12 @@ def test_queue_of_a_local_queue_without_spec_is_none() -> None:
     bare = local_queue("nlp")
     del bare["spec"]
     assert queue_of(workload_record(workload()), keyed(bare)) == ""
+
+
+def test_at_the_end_of_a_policy_only_what_runs_counts() -> None:
+    """What waits in queues that go can never start: it must not keep the policy for ever."""
+    waits = workload_record(workload("a"))
+    runs = workload_record(workload("b", conditions=["Admitted"], cluster_queue="nlp"))
+    assert usage([waits]).workload_classes
+    assert not usage([waits], running_only=True).workload_classes
+    assert usage([runs], running_only=True).workload_classes

@@ -47,7 +47,7 @@ def reserving(name: str, total: str, borrowed: str = "0", resource: str = GPU) -
 def found(
     *objects: Json, workloads: Sequence[Json] = (), queue: str = "nlp", **spec: Any
 ) -> Figures:
-    there = keyed(*objects, local_queue("nlp", queue))
+    there = keyed(*(objects or (cluster_queue("nlp"),)), local_queue("nlp", queue))
     return figures(policy(**spec).spec, there, map(workload_record, workloads), NOW)
 
 
@@ -86,6 +86,12 @@ def test_pending_is_what_active_waiting_work_asks_for() -> None:
         workload("f", gpus=8, queue="of-nobody"),
     ]
     assert only(found(workloads=jobs)).pending == {GPU: 5}
+
+
+def test_work_of_a_queue_that_is_not_the_policys_does_not_count() -> None:
+    result = found(cluster_queue("another"), workloads=[workload()])
+    assert only(result).pending == {}
+    assert result.tiers[0].pending == 0
 
 
 def test_work_of_other_queues_does_not_count() -> None:
