@@ -112,7 +112,7 @@ def test_deletion_waits_for_work(space: Space, kube: Kube) -> None:
     assert space.is_admitted(p, "running")
     assert kube.find(WORKLOAD_PRIORITY_CLASS, f"{p}-dev") is not None
 
-    space.end_job(p, "late")
+    # What still waits has no queue to start from any more, and holds nothing up.
     space.end_job(p, "running")
     space.policy_gone(p)
     assert _left(kube, p) == []
@@ -123,8 +123,7 @@ def test_deletion_that_evicts(space: Space, kube: Kube) -> None:
     made = policy(p, deletionPolicy="Evict", tenants=[tenant(p, f"{p}-h100", 8)])
     space.namespaces_of(made)
     space.ready(made)
-    # Without a tier: a class that waiting work names stays with it.
-    space.job(p, "running", 2)
+    space.job(p, "running", 2, tier=f"{p}-dev")
     space.admitted(p, "running")
     space.delete_policy(p)
     space.policy_gone(p)
