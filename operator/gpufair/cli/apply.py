@@ -49,6 +49,7 @@ def apply(
 
 async def _apply(client: Any, manifest: Json) -> Json:
     from gpufair.api.kinds import GPU_SCHEDULING_POLICY
+    from gpufair.cli.connect import kind_unknown
     from gpufair.cluster.errors import ApiError
 
     name = manifest["metadata"]["name"]
@@ -58,11 +59,7 @@ async def _apply(client: Any, manifest: Json) -> Json:
         )
     except ApiError as error:
         if error.is_not_found:
-            raise GpufairError(
-                "the cluster does not know GpuSchedulingPolicy: install it with "
-                "`gpufair crd | kubectl apply --server-side -f -`.",
-                exit_code=2,
-            ) from error
+            raise kind_unknown() from error
         raise
     click.echo(f"{name}: {'created' if status == 201 else 'applied'}", err=True)
     found: Json = made

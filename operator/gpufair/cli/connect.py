@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from gpufair.cluster.client import Client
+from gpufair.errors import GpufairError
 
 T = TypeVar("T")
 
@@ -23,3 +24,12 @@ def with_client(
             return await work(client)
 
     return asyncio.run(run())
+
+
+def kind_unknown() -> GpufairError:
+    """The failure of a command that needs the CRD, on a cluster without it."""
+    return GpufairError(
+        "the cluster does not know GpuSchedulingPolicy: install it with "
+        "`gpufair crd | kubectl apply --server-side -f -`.",
+        exit_code=2,
+    )

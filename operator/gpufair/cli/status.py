@@ -47,6 +47,7 @@ async def read(client: Any, name: str | None) -> list[Json]:
     Raises GpufairError when there is none of that name, or the CRD is not installed.
     """
     from gpufair.api.kinds import GPU_SCHEDULING_POLICY
+    from gpufair.cli.connect import kind_unknown
     from gpufair.cluster.errors import ApiError
 
     try:
@@ -54,11 +55,7 @@ async def read(client: Any, name: str | None) -> list[Json]:
     except ApiError as error:
         if not error.is_not_found:
             raise
-        raise GpufairError(
-            "the cluster does not know GpuSchedulingPolicy: install it with "
-            "`gpufair crd | kubectl apply --server-side -f -`.",
-            exit_code=2,
-        ) from error
+        raise kind_unknown() from error
     chosen = [raw for raw in found if name in (None, raw["metadata"]["name"])]
     if name is not None and not chosen:
         known = ", ".join(raw["metadata"]["name"] for raw in found) or "none"

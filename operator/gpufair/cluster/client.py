@@ -22,13 +22,14 @@ from gpufair.cluster import credentials
 from gpufair.cluster.backoff import Jitter
 from gpufair.cluster.connection import Call, Clock, Connection, Sleep
 from gpufair.cluster.errors import ApiError, UnreachableError
+from gpufair.plan.fieldset import MANAGER
 
 Json = dict[str, Any]
 Manifest = Mapping[str, Any]
 Validation = Literal["Strict", "Warn", "Ignore"]
 Propagation = Literal["Background", "Foreground", "Orphan"]
 
-FIELD_MANAGER: Final = "gpufair"
+FIELD_MANAGER: Final = MANAGER
 WRITE_VERBS: Final = frozenset(("apply", "create", "patch", "delete"))
 
 _APPLY: Final = "application/apply-patch+yaml"

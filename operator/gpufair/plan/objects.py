@@ -14,9 +14,10 @@ from gpufair.api.kinds import (
     WORKLOAD_PRIORITY_CLASS,
     Resource,
 )
+from gpufair.plan.fieldset import MANAGER as FIELD_MANAGER
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
-MANAGER = "gpufair"
+MANAGER = FIELD_MANAGER
 POLICY_LABEL = "gpufair.io/policy"
 ADOPT_ANNOTATION = "gpufair.io/adopt"
 
